@@ -1,0 +1,222 @@
+#pragma once
+/*
+ * cell: a sandbox for one program tree, started and ended by the monitor (closedbook-cell).
+ *
+ * A cell is one PID namespace with an init of ours; everything in it dies with that init. The client
+ * describes a cell with descriptors and byte strings; the monitor builds it. Two servers speak the
+ * protocol (protocol.h): the monitor ("native") and the tempdir server ("tempdir", no protection).
+ *
+ * A struct monitor is one connection; the parent process holds the control connection and makes one
+ * further connection per trial before it forks it. When a connection closes, its cells are killed;
+ * when the control connection closes, all are and the monitor exits.
+ * Calls block. Not thread-safe: one connection, one thread. Depends on: base.
+ */
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "cell/tiers.h"
+
+#include <sys/types.h>
+
+#define CELL_MOUNTS_MAX 16   /* trees of one cell */
+#define CELL_TEXTS_MAX 8     /* synthesised files of one cell */
+#define CELL_LAYERS_MAX 8    /* lower layers of one workspace */
+#define CELL_FDS_MAX 8       /* descriptors of one command */
+#define CELL_MASKS_MAX 4     /* names hidden from one tree */
+#define CELL_PATH_BYTES 128  /* a mount point with its NUL */
+#define CELL_ARGS_BYTES_MAX ((size_t)1 << 20) /* argv and env together */
+
+enum cell_driver { CELL_NATIVE, CELL_TEMPDIR };
+
+struct monitor;
+
+struct monitor_options {
+    enum cell_driver driver;
+    const char *cell_program;   /* path of closedbook-cell (native) */
+    const char *worker_program; /* path of closedbook-worker */
+    uid_t tempdir_uid;          /* tempdir: commands run as this id when the caller is root */
+    gid_t tempdir_gid;
+};
+
+/* What the monitor found on this machine when it started. */
+struct monitor_facts {
+    enum cell_driver driver;
+    enum cell_tier tier;
+    int landlock_abi; /* 0: none */
+    bool overlay, idmap, tmpfs_xattr, subuid;
+    uint64_t protections; /* bits of enum cell_protection that this tier applies */
+};
+
+/*
+ * Starts the server and waits until it is ready. Must be called before privileges are dropped.
+ * ERROR_SYSTEM names what the machine lacks.
+ */
+must_check int monitor_start(const struct monitor_options *options, struct monitor **ret,
+                             struct error **err) nonnull(1, 2);
+const struct monitor_facts *monitor_facts(const struct monitor *monitor) nonnull(1);
+/* A further connection of the same server. Freed on its own. Its cells have ids of their own lease. */
+must_check int monitor_connect(struct monitor *control, struct monitor **ret, struct error **err)
+    nonnull(1, 2);
+/* Closes the connection: its cells die. On the control connection waits for the server's end. */
+void monitor_free(struct monitor *monitor);
+void monitor_freep(struct monitor **monitor);
+/* After fork: forget the inherited control connection without ending the server. */
+void monitor_forget(struct monitor *monitor);
+
+enum cell_role {
+    CELL_AGENT,  /* the agent under test; also harness steps that act as it */
+    CELL_GRADER, /* runs graders over what the agent left */
+    CELL_WORKER, /* our own worker over hostile files: no network, no /usr, one source, one destination */
+};
+
+/* A tree (directory or regular file) mounted read-only. The descriptor is borrowed (O_PATH is enough). */
+struct cell_mount {
+    int fd;
+    const char *target; /* absolute path in the cell; missing parents are made, mode 0755 */
+    bool writable;      /* CELL_WORKER only */
+    bool hidden_parent; /* the parent of target gets mode 0711 and lists nothing */
+    const char *masks[CELL_MASKS_MAX]; /* first-level names of the tree that are absent in the cell */
+};
+
+/* A file of root's with these bytes, mode 0644 or 0755. Anywhere outside workspace, HOME, /tmp, /dev. */
+struct cell_text {
+    const char *target;
+    const void *bytes;
+    size_t size_bytes;
+    bool executable;
+};
+
+enum cell_workspace_kind {
+    CELL_WORKSPACE_NONE,    /* CELL_WORKER */
+    CELL_WORKSPACE_COPY,    /* the layers copied in order onto a sized tmpfs (none: empty) */
+    CELL_WORKSPACE_OVERLAY, /* the layers as overlay lowers, last on top, upper on a sized tmpfs */
+    CELL_WORKSPACE_KEEP,    /* the workspace of an ended cell of the same connection */
+};
+
+struct cell_workspace {
+    enum cell_workspace_kind kind;
+    int layer_fds[CELL_LAYERS_MAX]; /* borrowed directories, first at the bottom */
+    size_t layer_count;
+    uint32_t keep_cell_id;
+};
+
+/* 0 means the default of task-format.md, "sandbox.limits". */
+struct cell_limits {
+    uint64_t disk_bytes;  /* workspace; HOME, /tmp and /dev/shm get as much each */
+    uint64_t inodes;
+    uint64_t pids;        /* RLIMIT_NPROC of the leased id */
+    uint64_t open_files;
+    uint64_t file_bytes;  /* RLIMIT_FSIZE, 0 = none */
+};
+
+struct cell_command {
+    const char *const *argv; /* argv[0] is a path in the cell or a name looked up in env's PATH */
+    const char *const *envp; /* the whole environment */
+    const char *cwd;         /* NULL: the workspace */
+    int fds[CELL_FDS_MAX];   /* fds[i] becomes descriptor i; -1 is /dev/null. Borrowed. */
+    size_t fd_count;         /* at least 3 are set up */
+    bool controlling_tty;    /* fds[0] is a terminal of ours and becomes the controlling one */
+};
+
+struct cell_spec {
+    enum cell_role role;
+    struct cell_mount mounts[CELL_MOUNTS_MAX];
+    size_t mount_count;
+    struct cell_text texts[CELL_TEXTS_MAX];
+    size_t text_count;
+    int etc_fd; /* directory that is the lower part of /etc, -1: none */
+    struct cell_workspace workspace;
+    struct cell_limits limits;
+    struct cell_command command; /* the first program; argv NULL: init alone */
+    /* CELL_WORKER: the tree of an ended cell's workspace at /src (upper layer when overlay) */
+    uint32_t collect_cell_id; /* 0: none */
+    bool ptrace_denied;
+};
+
+struct cell_exit {
+    int exit_code;   /* -1 when a signal ended it */
+    int term_signal; /* 0 when it exited */
+    uint64_t user_us, system_us, max_rss_kib;
+    uint64_t end_ns; /* CLOCK_MONOTONIC, as the monitor saw it */
+};
+
+struct cell_receipt {
+    uint64_t processes; /* that still existed when the end began */
+    uint64_t kill_ns;   /* from the end's beginning until no process of the cell existed */
+    bool empty;         /* waitid on the init returned: always true on success */
+};
+
+struct cell; /* one live or ended cell */
+
+/*
+ * In a CELL_WORKER cell each mount is also open as descriptor CELL_WORKER_FD + index (in the order of
+ * mounts), the collected workspace as the one after the last mount. The worker uses descriptors only.
+ */
+#define CELL_WORKER_FD 10
+
+/*
+ * Returns once every mandatory protection of the tier is in force and the first program was executed.
+ * ERROR_SYSTEM otherwise, with the step that failed; nothing of the cell is left. A program that
+ * cannot be executed is ERROR_AGENT with error_errno_of() ENOENT, EACCES or ENOEXEC.
+ */
+must_check int cell_start(struct monitor *monitor, const struct cell_spec *spec, struct cell **ret,
+                          struct error **err) nonnull(1, 2, 3);
+/* Runs one more program in a live CELL_GRADER or CELL_AGENT cell. *ret_process names it in cell_wait(). */
+must_check int cell_exec(struct cell *cell, const struct cell_command *command, uint32_t *ret_process,
+                         struct error **err) nonnull(1, 2, 3);
+
+/* Output that is pumped while waiting. */
+struct cell_capture {
+    int fd;                 /* read end, made non-blocking by cell_wait(); -1: closed */
+    struct buf *buf;        /* gets the bytes, up to its cap; NULL: only counted and passed on */
+    uint64_t bytes_seen;    /* all that came, kept or not */
+    /* called with each piece, may be NULL; its context is the caller's */
+    void (*on_bytes)(void *context, const char *bytes, size_t size);
+    void *context;
+};
+
+enum cell_wait_result { CELL_EXITED, CELL_DEADLINE, CELL_STOPPED };
+
+/*
+ * Waits for the end of a program (0: the first), pumping captures, until deadline_ns (0: none) or
+ * until *stop becomes non-zero (may be NULL; set by a signal handler). After the program's end what
+ * the pipes hold is drained without blocking; pipes that orphans keep open are not waited for.
+ */
+must_check int cell_wait(struct cell *cell, uint32_t process, struct cell_capture *captures,
+                         size_t capture_count, uint64_t deadline_ns, const volatile int *stop,
+                         enum cell_wait_result *ret, struct cell_exit *ret_exit, struct error **err)
+    nonnull(1, 7, 8);
+/* Kills everything in the cell; returns when no process of it exists. The workspace is kept. */
+must_check int cell_end(struct cell *cell, struct cell_receipt *ret, struct error **err)
+    nonnull(1, 2);
+
+/* One program of closedbook-worker over hostile files, from start to end. */
+struct worker_job {
+    const char *const *args; /* operation and its arguments, NULL-terminated */
+    struct cell_mount mounts[4]; /* targets are set by worker_run(); descriptors from CELL_WORKER_FD */
+    size_t mount_count;
+    uint32_t collect_cell_id; /* 0: none */
+    int fds[CELL_FDS_MAX];    /* further descriptors: fds[3]... as the operation wants; [0..2] ignored */
+    size_t fd_count;
+    size_t output_max_bytes;
+};
+
+/*
+ * Runs the job in a CELL_WORKER cell; its standard output goes to *ret_output. Exit status 0 is
+ * success; otherwise its standard error ("code: message", code as error_code_name()) becomes the error.
+ */
+must_check int worker_run(struct monitor *monitor, const struct worker_job *job,
+                          struct buf *ret_output, struct error **err) nonnull(1, 2, 3);
+/* The worker program as a mount for a grading cell, at CELL_WORKER_PATH. Borrowed from the monitor. */
+#define CELL_WORKER_PATH "/run/closedbook/worker"
+struct cell_mount monitor_worker_mount(const struct monitor *monitor) nonnull(1);
+
+/* Facts for trial.json. */
+uint32_t cell_id(const struct cell *cell) nonnull(1);
+uid_t cell_uid(const struct cell *cell) nonnull(1);
+uint64_t cell_protections(const struct cell *cell) nonnull(1);
+bool cell_workspace_layered(const struct cell *cell) nonnull(1);
+
+/* Ends the cell if needed and drops its workspace. */
+void cell_free(struct cell *cell);
+void cell_freep(struct cell **cell);

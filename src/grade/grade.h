@@ -1,0 +1,106 @@
+#pragma once
+/*
+ * grade: criteria to verdicts, verdicts to score and gate.
+ *
+ * One file and one row of criterion_types per criterion. Criteria reach the workspace only through
+ * struct grade_workspace, which run/ implements on a live grading cell and tests on a folder.
+ * An infrastructure failure is an error of the trial; a misconfigured criterion is found at load by
+ * check_config; what the agent did wrong is a score. Depends on: base, task (both halves), agent/events.
+ */
+
+#include "agent/events.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "task/task_private.h"
+
+/* Outcome of one criterion. details is for people, cut at GRADE_DETAILS_BYTES_MAX, any bytes. */
+struct verdict {
+    double score;         /* 0..1, meaningless when errored */
+    bool errored;         /* the criterion could not be evaluated: never a 0 charged to the agent */
+    bool caused_by_agent; /* errored by bytes from the agent: counts as not passed, never retried */
+    bool informational;   /* does not gate (weight 0, self-reported events) */
+    char *details;        /* owned */
+    uint64_t duration_ns;
+    struct buf output;    /* run_command: what it printed, capped, for grade/ files */
+};
+void verdict_done(struct verdict *verdict) nonnull(1);
+#define GRADE_DETAILS_BYTES_MAX ((size_t)64 << 10)
+#define GRADE_FILE_BYTES_MAX ((size_t)16 << 20)
+#define GRADE_OUTPUT_BYTES_MAX ((size_t)16 << 20)
+
+/* A command as run_command wants it. */
+struct grade_command {
+    const char *command; /* for /bin/bash -c if the cell has it, else /bin/sh -c */
+    uint64_t timeout_ms;
+    size_t output_max_bytes; /* per stream; cut beyond */
+};
+struct grade_command_result {
+    bool timed_out;
+    int exit_code;   /* -1: signal */
+    int term_signal;
+    bool missing_tool; /* 126/127 whose cause lies outside the workspace, checked before the run */
+    char *missing_name;
+    struct buf out, err; /* capped */
+    bool out_cut, err_cut;
+};
+void grade_command_result_done(struct grade_command_result *result) nonnull(1);
+
+enum grade_file_state {
+    GRADE_FILE_OK,
+    GRADE_FILE_ABSENT,
+    GRADE_FILE_NOT_REGULAR, /* a directory, or a link that leads out: text says which */
+    GRADE_FILE_TOO_LARGE,
+    GRADE_FILE_AMBIGUOUS, /* a glob with several matches, listed in matches */
+};
+struct grade_file {
+    enum grade_file_state state;
+    char *resolved; /* the path that a glob led to, NULL when equal */
+    struct str_list matches; /* of a glob, first 10 */
+    struct buf content;      /* empty for exists() */
+};
+void grade_file_done(struct grade_file *file) nonnull(1);
+
+/* What criteria may do with the workspace. Errors are of the system; results carry the agent's doing. */
+struct grade_workspace {
+    void *context;
+    /* path: literal wins, else a glob. content false: state and matches only (file_exists). */
+    int (*read)(void *context, const char *path, bool content, struct grade_file *ret,
+                struct error **err);
+    int (*run)(void *context, const struct grade_command *command,
+               struct grade_command_result *ret, struct error **err);
+};
+
+struct grade_input {
+    const struct task_private *task;
+    struct grade_workspace *workspace;
+    const struct event_log *events;
+    bool events_trusted; /* wire, or self-reported with trust_self_reported */
+    uint64_t command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
+};
+
+struct criterion_type {
+    enum criterion_kind kind;
+    const char *name;
+    bool needs_workspace, needs_events;
+    /* Regexes compile, expressions parse, paths stay inside: ERROR_TASK before the agent spends a token. */
+    int (*check_config)(const struct criterion *criterion, struct error **err);
+    int (*evaluate)(const struct criterion *criterion, const struct grade_input *input,
+                    struct verdict *ret, struct error **err);
+};
+extern const struct criterion_type criterion_types[CRITERION_COUNT];
+
+struct grade_result {
+    struct verdict *verdicts; /* one per criterion, in order */
+    size_t count;
+    bool has_score; /* false when errored or nothing gates */
+    double score;   /* sum(score * weight) / sum(weight) */
+    bool gate;      /* every gating criterion reached its threshold */
+    bool nothing_gates;
+    char *error; /* first errored gating criterion, for the record; NULL */
+};
+/* Evaluates all criteria in order. An error here is of the system: the trial is ERROR. */
+must_check int grade_run(const struct grade_input *input, struct grade_result *ret,
+                         struct error **err) nonnull(1, 2);
+/* check_config of every criterion of a task. */
+must_check int grade_check(const struct criterion *criterion, struct error **err) nonnull(1);
+void grade_result_done(struct grade_result *result) nonnull(1);

@@ -1,0 +1,131 @@
+#pragma once
+/*
+ * task: one problem for an agent, read from a task.yaml, checked, merged and split in two halves.
+ *
+ * A task is immutable once loaded; everything it points to lives as long as the task does. Loading
+ * collects every mistake of every file (struct problems) instead of stopping at the first.
+ * Files are read through a struct task_reader, so that a process without privilege can load what an
+ * opener hands it. Depends on: base. Limits: below.
+ */
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#define TASK_BYTES_MAX ((size_t)1 << 20)
+#define TASK_DEPTH_MAX 32
+#define TASK_NODES_MAX 200000     /* after alias expansion */
+#define TASK_PROBLEMS_MAX 1000
+#define TASKS_MAX 100000
+
+enum problem_level { PROBLEM_ERROR, PROBLEM_WARNING, PROBLEM_NOTE };
+
+/* One mistake: "file:line:column: path: message" plus the source line for the caret. */
+struct problem {
+    enum problem_level level;
+    char *file;
+    unsigned line, column; /* from 1; 0: the whole file */
+    char *path;            /* "sandbox.driver", "" at the top */
+    char *message;         /* what was found, what was expected, what to do */
+    char *source_line;     /* NULL when there is none */
+};
+
+struct problems {
+    struct problem *items;
+    size_t count, error_count;
+};
+
+void problems_done(struct problems *problems) nonnull(1);
+/*
+ * Identical messages grouped (message, count, first three places) unless all is true; each with its
+ * source line and a caret; quoted for a terminal. github adds `::error file=,line=::` lines.
+ */
+void problems_format(const struct problems *problems, bool all, bool github, struct buf *buf)
+    nonnull(1, 4);
+json_t *problems_to_json(const struct problems *problems) nonnull(1);
+
+/* Opens path for reading (a file or a directory) and returns a descriptor or -errno. */
+typedef int task_open(void *context, const char *path, int flags);
+struct task_reader {
+    task_open *open;
+    void *context;
+};
+
+struct task_selection {
+    const struct str_list *only;         /* --only ID */
+    const struct str_list *tags;         /* each item "a,b": any of; items: all of */
+    const struct str_list *exclude_tags; /* the same, excluded */
+    bool include_skipped;
+};
+
+/* What flags and configuration say on top of the files; strings are borrowed. */
+struct task_overrides {
+    const char *agent;    /* "-T TYPE[:ARG]" */
+    const char *model;
+    const char *driver;   /* "--driver" */
+    const struct str_list *sets; /* -D path=value */
+    const char *suite_root; /* --suite-root, NULL: found */
+    bool strict;
+};
+
+struct task_public;
+struct task_private;
+struct task; /* opaque: both halves, lineage, source text digest */
+
+struct task_set {
+    struct task **tasks; /* sorted by task_id */
+    size_t count;
+    size_t skipped_count; /* of tasks */
+};
+
+/*
+ * Loads every task below the given files and directories (a directory: each *.yaml or *.yml in it, at
+ * any depth, that has a task_id). Problems go to *problems. Returns 0 when nothing was an error; then *ret is the
+ * caller's. ERROR_TASK or ERROR_USER with a summary when there was any error: *ret stays untouched.
+ */
+must_check int tasks_load(const struct str_list *paths, const struct task_reader *reader,
+                          const struct task_overrides *overrides,
+                          const struct task_selection *selection, struct task_set *ret,
+                          struct problems *problems, struct error **err) nonnull(1, 2, 3, 4, 5, 6);
+void task_set_done(struct task_set *set) nonnull(1);
+
+/* One task from text, for tests, fuzzing and `cell`. name is what problems call the source. */
+must_check int task_parse(const char *name, const char *text, size_t length,
+                          const struct task_reader *reader, const struct task_overrides *overrides,
+                          struct task **ret, struct problems *problems, struct error **err)
+    nonnull(1, 2, 4, 5, 6, 7);
+void task_free(struct task *task);
+void task_freep(struct task **task);
+
+/* The two halves. task_split() is the only function that sees both; the task owns them. */
+void task_split(const struct task *task, const struct task_public **ret_public,
+                const struct task_private **ret_private) nonnull(1, 2, 3);
+
+const char *task_id(const struct task *task) nonnull(1);
+/* NULL: not skipped. */
+const char *task_skip_reason(const struct task *task) nonnull(1);
+/*
+ * Digest text ("sha256:...") over the resolved task: what --resume compares. Three of them, so that
+ * the difference can be named: the public half, the graders (criteria, reference paths), the configuration.
+ */
+enum task_digest { TASK_DIGEST_PUBLIC, TASK_DIGEST_GRADERS, TASK_DIGEST_CONFIG };
+const char *task_digest(const struct task *task, enum task_digest which) nonnull(1);
+/* {"sandbox.driver": {"value":..., "source":"task", "file":..., "line":...}}; new reference. */
+json_t *task_lineage(const struct task *task) nonnull(1);
+/* The merged task as `plan --resolved` prints it; new reference. */
+json_t *task_resolved(const struct task *task) nonnull(1);
+
+/* JSON Schema of the task language, made from the tables; new reference. */
+json_t *task_schema_json(void);
+/* The field reference in Markdown (docs/formats/task.md) or mdoc, made from the tables. */
+void task_schema_markdown(struct buf *buf) nonnull(1);
+
+/* Configuration: closedbook.yaml of the suite root and the user's config.yaml, with where each value came from. */
+struct config; /* opaque */
+must_check int config_load(const char *suite_root, const char *user_config,
+                           const struct task_reader *reader, struct config **ret,
+                           struct problems *problems, struct error **err) nonnull(3, 4, 5);
+/* [{"path":..., "value":..., "source":..., "file":..., "line":...}]; new reference. */
+json_t *config_to_json(const struct config *config) nonnull(1);
+void config_freep(struct config **config);

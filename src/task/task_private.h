@@ -1,0 +1,54 @@
+#pragma once
+/*
+ * task_private: the half of a task that no agent-facing code may see: criteria, reference, names.
+ *
+ * docs/layers lists who may include this header; tools/check-layers enforces it.
+ * Made by task_split() only; immutable; owned by the struct task.
+ */
+
+#include "base/base.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum criterion_kind {
+    CRITERION_FILE_EXISTS,
+    CRITERION_FILE_CONTAINS,
+    CRITERION_FILE_MATCHES_REGEX,
+    CRITERION_FILE_CHECK,
+    CRITERION_JSON_CHECK,
+    CRITERION_RUN_COMMAND,
+    CRITERION_COMMAND_EXECUTED,
+    CRITERION_COUNT,
+};
+
+/*
+ * One success criterion. params holds the type's own parameters with their defaults filled in, as
+ * checked by the schema tables (names and types of task-format.md); the common ones are fields.
+ * command_not_executed is loaded as command_executed with min_count = max_count = 0.
+ */
+struct criterion {
+    enum criterion_kind kind;
+    const char *type_name; /* as written in the file, for records: "command_not_executed" stays */
+    char *description;
+    double weight;         /* >= 0 */
+    double pass_threshold; /* 0..1 */
+    json_t *params;        /* object */
+    char *file;            /* position for errors */
+    unsigned line;
+};
+
+struct task_private {
+    char *task_id;
+    char *description;
+    char *task_file;     /* absolute path of the YAML */
+    char *task_dir;      /* its folder */
+    char *suite_root;    /* absolute; task_dir lies in it */
+    char *reference_dir; /* absolute, NULL when the task has none */
+    char *reference_file; /* legacy {file: F}: the one file, absolute; else NULL */
+    struct str_list tags;
+    char *skip_reason;   /* NULL: not skipped */
+    struct criterion *criteria;
+    size_t criterion_count;
+    /* suite-root variables of the operator's environment that commands here use: names */
+    struct str_list suite_variables;
+};

@@ -1,0 +1,64 @@
+#pragma once
+/*
+ * task_public: the half of a task that may reach the agent's cell.
+ *
+ * Made by task_split() only; immutable; owned by the struct task it was split from. Nothing here
+ * points to the private half. Paths are absolute on the host unless said otherwise.
+ */
+
+#include "base/base.h"
+#include "base/str.h"
+
+enum task_agent_type {
+    AGENT_UNSET,
+    AGENT_SCRIPT, /* a program file, run in the cell with the prompt on stdin */
+    AGENT_EXEC,   /* a command line with {prompt} */
+    AGENT_NOP,
+    AGENT_ORACLE,
+    AGENT_NONE,
+};
+
+struct task_agent {
+    enum task_agent_type type;
+    char *model;              /* NULL: none */
+    char *script;             /* AGENT_SCRIPT: absolute path */
+    struct str_list command;  /* AGENT_EXEC: argv, "{prompt}" anywhere in a word */
+    struct str_list env;      /* "NAME=value", already resolved against the allowlist */
+    bool trust_self_reported;
+};
+
+enum task_source_kind { SOURCE_TEMPLATE_DIR, SOURCE_STARTER_FILES, SOURCE_INPUT_DIR };
+
+struct task_starter_file {
+    char *path; /* relative, inside */
+    char *content;
+};
+
+/* One source of the workspace, applied in order, last wins. */
+struct task_source {
+    enum task_source_kind kind;
+    char *path;        /* template_dir, input_dir: absolute directory */
+    char *mount_point; /* relative to the workspace, "." is its root */
+    struct task_starter_file *files;
+    size_t file_count;
+};
+
+struct task_limits {
+    uint64_t task_timeout_ms; /* 0: none */
+    uint64_t turn_timeout_ms; /* 0: none */
+    uint64_t max_turns;       /* 0: none */
+    uint64_t command_timeout_ms; /* sandbox.limits.timeout, default 300 s */
+    uint64_t max_pids, max_disk_mb, max_inodes, max_output_mb;
+};
+
+enum task_driver { DRIVER_NATIVE, DRIVER_TEMPDIR };
+
+struct task_public {
+    char *prompt; /* "" when the agent gets none */
+    struct task_agent agent;
+    struct task_source *sources;
+    size_t source_count;
+    struct str_list ignore_patterns; /* defaults already merged */
+    struct task_limits limits;
+    enum task_driver driver;
+};
