@@ -13,7 +13,7 @@
 
 #define must_check __attribute__((warn_unused_result))
 #define nonnull(...) __attribute__((nonnull(__VA_ARGS__)))
-#define printf_like(format, first) __attribute__((format(printf, format, first)))
+#define printf_like(fmt_index, first) __attribute__((format(printf, fmt_index, first)))
 #define unused_ok __attribute__((unused))
 #define malloc_like __attribute__((malloc, returns_nonnull))
 

@@ -47,7 +47,11 @@ must_check int fs_open_dir(int dir_fd, const char *path, mode_t mode, int *ret, 
 /* Removes name below dir_fd and all in it, never following links, never crossing a mount. Absent is fine. */
 must_check int fs_remove_tree(int dir_fd, const char *name, struct error **err) nonnull(2);
 
-/* Calls visit for each name in dir_fd but . and .., sorted by bytes. Stops at the first r < 0. */
+/*
+ * Calls visit for each name in dir_fd but . and .., sorted by bytes. Stops at the first r < 0.
+ * More than FS_EACH_NAMES_MAX names are ERROR_LIMIT, before the first call.
+ */
+#define FS_EACH_NAMES_MAX ((size_t)1 << 22)
 typedef int fs_visit(void *context, int dir_fd, const char *name, struct error **err);
 must_check int fs_each(int dir_fd, fs_visit *visit, void *context, struct error **err) nonnull(2);
 

@@ -1,0 +1,56 @@
+/*
+ * SHA-256 of OpenSSL's low-level functions, for programs that are linked statically: only the
+ * digest itself is pulled in, and nothing is set up at the start.
+ */
+#define OPENSSL_SUPPRESS_DEPRECATED /* they are deprecated in favour of EVP, not broken */
+
+#include "base/hash.h"
+
+#include <openssl/sha.h>
+
+#include "base/mem.h"
+
+struct sha256_stream {
+    SHA256_CTX context;
+};
+
+struct sha256_stream *sha256_stream_new(void)
+{
+    struct sha256_stream *stream = mem_new(1, sizeof(*stream));
+
+    ASSERT(SHA256_Init(&stream->context) == 1);
+    return stream;
+}
+
+void sha256_stream_add(struct sha256_stream *stream, const void *bytes, size_t size)
+{
+    ASSERT(SHA256_Update(&stream->context, bytes, size) == 1);
+}
+
+struct sha256 sha256_stream_end(struct sha256_stream *stream)
+{
+    struct sha256 digest;
+
+    ASSERT(SHA256_Final(digest.bytes, &stream->context) == 1);
+    return digest;
+}
+
+void sha256_stream_free(struct sha256_stream *stream)
+{
+    free(stream);
+}
+
+void sha256_stream_freep(struct sha256_stream **stream)
+{
+    sha256_stream_free(*stream);
+    *stream = NULL;
+}
+
+struct sha256 sha256_of(const void *bytes, size_t size)
+{
+    struct sha256_stream stream;
+
+    ASSERT(SHA256_Init(&stream.context) == 1);
+    sha256_stream_add(&stream, bytes, size);
+    return sha256_stream_end(&stream);
+}
