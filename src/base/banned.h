@@ -17,14 +17,16 @@
 #include <unistd.h>
 #include <wchar.h>
 
+/* glibc has some of them as macros, depending on the compiler and the level of fortification. */
 #undef alloca
+#undef sprintf
+#undef vsprintf
 
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol
 #pragma GCC poison alloca system popen tmpnam mktemp localtime gmtime readdir_r
 
 /*
- * signal() is refused where it is called, not where it is named: it is a good name for a member.
- * Use sigaction().
+ * signal() differs from system to system: sigaction() is the one to use. It is refused where it is
+ * called, not where it is named, as it is a good name for a member.
  */
-extern __sighandler_t signal(int number, __sighandler_t handler) __attribute__((
-    __error__("signal() is banned: its semantics differ from system to system; use sigaction()")));
+#define signal(number, handler) signal_is_banned_use_sigaction(number, handler)
