@@ -1,0 +1,18 @@
+#pragma once
+/*
+ * commands: the table of the program's commands. One line here and one file cmd_NAME.c each.
+ */
+
+#include "cli/options.h"
+
+/* In the order of the help; ends with NULL. */
+extern const struct command *const commands[];
+
+/* NULL when there is none of that name. */
+const struct command *command_find(const char *name) nonnull(1);
+/* ERROR_USER: "unknown command 'rnu', did you mean 'run'?" */
+must_check int command_unknown(const char *name, struct error **err) nonnull(1);
+/* The help of the program as a whole. */
+void commands_help(struct buf *buf) nonnull(1);
+
+extern const struct command command_help;

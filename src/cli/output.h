@@ -1,0 +1,18 @@
+#pragma once
+/*
+ * output: what commands print, and files that the command line asked for.
+ */
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+
+/* Standard output, whole; ERROR_SYSTEM when it cannot be written (a closed pipe is no error). */
+must_check int output_text(const struct buf *text, struct error **err) nonnull(1);
+must_check int output_json(const json_t *json, struct error **err) nonnull(1);
+
+/* "auto", "always", "never" for --color; auto: a terminal, and no NO_COLOR. */
+extern const char *const output_colour_choices[];
+bool output_colour(const char *choice, int fd);
+/* Columns of the terminal on fd, 0 when it is none. */
+unsigned output_columns(int fd);

@@ -1,0 +1,122 @@
+#include "cli/task_flags.h"
+
+#include <sys/stat.h>
+
+#include "grade/grade.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+
+const char *const task_driver_choices[] = {"native", "tempdir", NULL};
+
+static void copy_list(const struct option_list *from, struct str_list *to)
+{
+    for (size_t i = 0; i < from->count; i++)
+        str_list_add(to, from->items[i]);
+}
+
+static void default_paths(struct str_list *paths)
+{
+    static const char *const places[] = {"tasks", "tests/tasks"};
+    struct stat st;
+
+    for (size_t i = 0; paths->count == 0 && i < ARRAY_SIZE(places); i++)
+        if (stat(places[i], &st) == 0 && S_ISDIR(st.st_mode))
+            str_list_add(paths, places[i]);
+}
+
+void task_inputs_init(const struct task_flags *flags, const char *const *paths, size_t path_count,
+                      struct task_inputs *ret)
+{
+    *ret = (struct task_inputs){0};
+    for (size_t i = 0; i < path_count; i++)
+        str_list_add(&ret->paths, paths[i]);
+    default_paths(&ret->paths);
+    copy_list(&flags->only, &ret->only);
+    copy_list(&flags->tags, &ret->tags);
+    copy_list(&flags->exclude_tags, &ret->exclude_tags);
+    copy_list(&flags->sets, &ret->sets);
+    ret->overrides = (struct task_overrides){
+        .agent = flags->agent,
+        .model = flags->model,
+        .driver = flags->driver,
+        .suite_root = flags->suite_root,
+        .sets = &ret->sets,
+        .strict = flags->strict,
+    };
+    ret->selection = (struct task_selection){
+        .only = &ret->only,
+        .tags = &ret->tags,
+        .exclude_tags = &ret->exclude_tags,
+        .include_skipped = flags->include_skipped,
+    };
+}
+
+void task_inputs_done(struct task_inputs *inputs)
+{
+    str_list_done(&inputs->paths);
+    str_list_done(&inputs->only);
+    str_list_done(&inputs->tags);
+    str_list_done(&inputs->exclude_tags);
+    str_list_done(&inputs->sets);
+    *inputs = (struct task_inputs){0};
+}
+
+static void print_problems(const struct problems *problems, bool verbose)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    problems_format(problems, verbose, getenv("GITHUB_ACTIONS") != NULL, &text);
+    (void)fputs(buf_text(&text), stderr); /* nothing can be told when stderr is gone */
+}
+
+/* Each criterion's own rules: patterns compile, expressions parse. All of them, not the first only.
+ */
+static size_t check_criteria(const struct task_set *set)
+{
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < set->count; i++) {
+        const struct task_public *public_half = NULL;
+        const struct task_private *private_half = NULL;
+
+        task_split(set->tasks[i], &public_half, &private_half);
+        for (size_t n = 0; n < private_half->criterion_count; n++) {
+            scoped(error_freep) struct error *problem = NULL;
+
+            if (grade_check(&private_half->criteria[n], &problem) == 0)
+                continue;
+            (void)fprintf(stderr, "%s\n", error_message(problem)); /* as above */
+            wrong++;
+        }
+    }
+    return wrong;
+}
+
+int task_inputs_load(const struct task_inputs *inputs, const struct task_reader *reader,
+                     bool verbose, struct task_set *ret, struct error **err)
+{
+    scoped(problems_done) struct problems problems = {0};
+    struct task_set set = {0};
+
+    if (inputs->paths.count == 0)
+        return error_set(err, ERROR_USER,
+                         "no task named, and neither tasks/ nor tests/tasks/ is here; name a task "
+                         "file or a folder of them");
+
+    int r = tasks_load(&inputs->paths, reader, &inputs->overrides, &inputs->selection, &set,
+                       &problems, err);
+
+    print_problems(&problems, verbose);
+    if (r < 0)
+        return r;
+
+    size_t wrong = check_criteria(&set);
+
+    if (wrong > 0) {
+        task_set_done(&set);
+        return error_set(err, ERROR_TASK, "%zu success criteria are wrong; nothing was started",
+                         wrong);
+    }
+    *ret = set;
+    return 0;
+}

@@ -1,0 +1,94 @@
+#pragma once
+/*
+ * task_flags: the options that run, execute, plan and cell share: which tasks, and what is laid
+ * over them.
+ */
+
+#include "cli/options.h"
+#include "run/session.h"
+#include "task/task.h"
+
+/* Embedded in a command's values as `tasks`. */
+struct task_flags {
+    struct option_list only, tags, exclude_tags, sets;
+    const char *agent, *model, *driver, *suite_root;
+    bool include_skipped, strict;
+};
+
+extern const char *const task_driver_choices[];
+
+/* Rows for a command whose values struct is `type`. */
+#define TASK_FLAG_ROWS(type)                                                                       \
+    {.kind = OPTION_LIST,                                                                          \
+     .long_name = "only",                                                                          \
+     .value = "ID",                                                                                \
+     .offset = offsetof(type, tasks.only),                                                         \
+     .help = "only the task with this id (repeatable)"},                                           \
+        {.kind = OPTION_LIST,                                                                      \
+         .long_name = "tags",                                                                      \
+         .value = "A,B",                                                                           \
+         .offset = offsetof(type, tasks.tags),                                                     \
+         .help = "tasks with any of these tags; repeated: all of them"},                           \
+        {.kind = OPTION_LIST,                                                                      \
+         .long_name = "exclude-tags",                                                              \
+         .value = "A,B",                                                                           \
+         .offset = offsetof(type, tasks.exclude_tags),                                             \
+         .help = "not the tasks with these tags"},                                                 \
+        {.kind = OPTION_FLAG,                                                                      \
+         .long_name = "include-skipped",                                                           \
+         .offset = offsetof(type, tasks.include_skipped),                                          \
+         .help = "run tasks marked skip, too"},                                                    \
+        {.kind = OPTION_TEXT,                                                                      \
+         .short_name = 'T',                                                                        \
+         .long_name = "agent",                                                                     \
+         .value = "TYPE[:ARG]",                                                                    \
+         .offset = offsetof(type, tasks.agent),                                                    \
+         .help = "the agent: script:FILE, exec:CMD, nop, oracle, none"},                           \
+        {.kind = OPTION_TEXT,                                                                      \
+         .short_name = 'm',                                                                        \
+         .long_name = "model",                                                                     \
+         .value = "NAME",                                                                          \
+         .offset = offsetof(type, tasks.model),                                                    \
+         .help = "the agent's model"},                                                             \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "driver",                                                                    \
+         .value = "DRIVER",                                                                        \
+         .offset = offsetof(type, tasks.driver),                                                   \
+         .choices = task_driver_choices,                                                           \
+         .help = "native, or tempdir (for development: not cheat-resistant)"},                     \
+        {.kind = OPTION_LIST,                                                                      \
+         .short_name = 'D',                                                                        \
+         .long_name = "set",                                                                       \
+         .value = "PATH=VALUE",                                                                    \
+         .offset = offsetof(type, tasks.sets),                                                     \
+         .help = "set a field of every task (repeatable): -D run_limits.task_timeout=60"},         \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "suite-root",                                                                \
+         .value = "DIR",                                                                           \
+         .offset = offsetof(type, tasks.suite_root),                                               \
+         .help = "the suite's folder, when it is not the one with .git"},                          \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .long_name = "strict", .offset = offsetof(type, tasks.strict),        \
+        .help = "legacy forms are errors instead of warnings"                                      \
+    }
+
+/* The flags as tasks_load() wants them. */
+struct task_inputs {
+    struct str_list paths, only, tags, exclude_tags, sets;
+    struct task_overrides overrides;
+    struct task_selection selection;
+};
+
+/* paths: the command's operands; without any, tasks/ or tests/tasks/ below the working directory.
+ */
+void task_inputs_init(const struct task_flags *flags, const char *const *paths, size_t path_count,
+                      struct task_inputs *ret) nonnull(1, 4);
+void task_inputs_done(struct task_inputs *inputs) nonnull(1);
+
+/*
+ * Loads, checks the graders' configuration, too, and prints problems on standard error.
+ * ERROR_TASK or ERROR_USER with the count when anything is wrong.
+ */
+must_check int task_inputs_load(const struct task_inputs *inputs, const struct task_reader *reader,
+                                bool verbose, struct task_set *ret, struct error **err)
+    nonnull(1, 2, 4);
