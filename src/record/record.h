@@ -2,16 +2,22 @@
 /*
  * record: the run directory and the trial record, on disk and in memory.
  *
- * docs/formats/{run,trial}.md are normative; schema/*.json are validated against real records by tests.
- * trial.json is written last of a trial's files, whole, and fsynced: a trial is finished exactly when
- * its trial.json exists and the digests in it match. Paths inside are relative to the run directory.
- * Depends on: base.
+ * docs/formats/run.md and trial.md are normative; tests hold real records against schema/.
+ * trial.json is written last of a trial's files, whole, and fsynced: a trial is finished exactly
+ * when its trial.json exists and the digests in it match. Paths inside are relative to the run
+ * directory. Depends on: base. Limits: below.
  */
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/str.h"
+
+#define TRIAL_SCHEMA "closedbook/trial/1"
+#define TRIAL_BYTES_MAX ((size_t)64 << 20) /* of one trial.json */
+#define TRIAL_FILES_MAX 10000              /* of one trial's directory */
+#define TRIAL_DEPTH_MAX 8
+#define TRIAL_CRITERIA_MAX 10000
 
 enum trial_status {
     STATUS_SUCCESS,
@@ -36,8 +42,11 @@ enum trial_integrity {
     INTEGRITY_COMPROMISED,
     INTEGRITY_PARTIAL,
     INTEGRITY_UNPROTECTED,
+    INTEGRITY_COUNT,
 };
 const char *trial_integrity_name(enum trial_integrity integrity); /* NULL for not evaluated */
+/* NULL is INTEGRITY_NOT_EVALUATED. */
+must_check bool trial_integrity_parse(const char *name, enum trial_integrity *ret) nonnull(2);
 
 struct criterion_record {
     char *type, *description, *error, *details; /* error and details may be NULL */
@@ -46,7 +55,8 @@ struct criterion_record {
     uint64_t duration_ms;
 };
 
-/* trial.json in memory: every field of schema closedbook/trial/1. Strings are owned, NULL is null. */
+/* trial.json in memory: every field of schema closedbook/trial/1. Strings are owned, NULL is null.
+ */
 struct trial_record {
     char *run_id, *trial_id, *task_id, *variant_id;
     unsigned replicate;
@@ -59,8 +69,9 @@ struct trial_record {
     char *error;      /* ERROR: the message; SKIPPED, NOT_GRADED: the reason */
     char *error_code; /* error_code_name() */
     struct {
-        char *type, *model, *stopped_by; /* "exit", "turn_timeout", "task_timeout", "interrupt", ... */
-        int exit_code, signal;           /* -1: none */
+        char *type, *model,
+            *stopped_by;       /* "exit", "turn_timeout", "task_timeout", "interrupt", ... */
+        int exit_code, signal; /* -1: none */
         unsigned turns;
         uint64_t tool_calls, duration_ms;
         uint64_t output_bytes;
@@ -88,7 +99,7 @@ struct trial_record {
     } view;
     struct {
         uint64_t files, bytes;
-        char *digest; /* NULL: nothing collected */
+        char *digest;    /* NULL: nothing collected */
         json_t *refused; /* [{path, reason}] */
     } artifacts;
     struct {
@@ -99,22 +110,36 @@ struct trial_record {
     uint64_t started_unix_ms, ended_unix_ms;
 };
 
+/* Empty objects and lists, exit code and signal none, status ERROR: a record that nobody filled is
+ * no success. */
 void trial_record_init(struct trial_record *record) nonnull(1);
 void trial_record_done(struct trial_record *record) nonnull(1);
+/*
+ * The form that is saved; new reference. Keeps the rules whatever the caller set: passed and score
+ * are null for ERROR, NOT_GRADED and SKIPPED, a COMPROMISED trial has not passed, an integrity that
+ * was not evaluated says so in its reasons. Bytes that are no UTF-8 become U+FFFD.
+ */
 json_t *trial_record_to_json(const struct trial_record *record) nonnull(1);
 /* Strict about types, tolerant of unknown keys. ERROR_SYSTEM names file and key. */
 must_check int trial_record_from_json(const char *name, const json_t *json,
                                       struct trial_record *ret, struct error **err)
     nonnull(1, 2, 3);
-/* Computes digests of the other files of the trial's directory, writes trial.json, fsyncs it. */
-must_check int trial_record_save(int trial_dir_fd, struct trial_record *record,
-                                 struct error **err) nonnull(2);
+/*
+ * Computes the digests of the other files of the trial's directory (record->digests is replaced),
+ * writes trial.json whole and fsyncs it with its directory. After a failure the old trial.json, or
+ * none, is there. ERROR_SYSTEM when the disk is full; ERROR_LIMIT past TRIAL_FILES_MAX.
+ */
+must_check int trial_record_save(int trial_dir_fd, struct trial_record *record, struct error **err)
+    nonnull(2);
 must_check int trial_record_load(int trial_dir_fd, const char *name, struct trial_record *ret,
                                  struct error **err) nonnull(2, 3);
-/* True when every digest in trial.json matches; *ret_bad names the first that does not (owned). */
+/*
+ * Compares every digest of the record with the file it names. *ret_bad names the first that is
+ * absent or differs (owned), NULL when all match. An error only when a file cannot be read.
+ */
 must_check int trial_record_verify(int trial_dir_fd, const struct trial_record *record,
                                    char **ret_bad, struct error **err) nonnull(2, 3);
 
-/* "trials/<variant>/<task>/<nn>", '/' in the task id as '@'; owned. */
-char *trial_path(const char *variant_id, const char *task_id, unsigned replicate)
-    malloc_like nonnull(1, 2);
+/* "trials/<variant>/<task>/<nn>", '/' in the task id as '@'; owned. The ids are checked ones. */
+char *trial_path(const char *variant_id, const char *task_id, unsigned replicate) malloc_like
+    nonnull(1, 2);
