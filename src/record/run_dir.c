@@ -109,14 +109,15 @@ static int lock_run(struct run_dir *run, struct error **err)
 
 /* --- creating ------------------------------------------------------------------------------- */
 
-static int open_dir(const char *path, struct run_dir *run, struct error **err)
+static int take_dir(int dir_fd, struct run_dir *run, struct error **err)
 {
-    int r = fs_open_dir(AT_FDCWD, path, 0700, &run->dir_fd, err);
-
-    if (r < 0)
-        return error_wrap(err, r, "cannot make run directory '%s'", path);
-
+    const char *path = run->path;
     struct stat st;
+
+    /* Opened anew: a descriptor of our own, readable whatever the caller's was. */
+    run->dir_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run->dir_fd < 0)
+        return error_errno(err, errno, "cannot open run directory '%s'", path);
 
     if (fstat(run->dir_fd, &st) < 0)
         return error_errno(err, errno, "cannot look at run directory '%s'", path);
@@ -187,8 +188,19 @@ static int fill(struct run_dir *run, struct error **err)
 int run_dir_create(const char *path, const struct run_facts *facts, const json_t *plan,
                    struct run_dir **ret, struct error **err)
 {
+    scoped(fd_closep) int dir_fd = -1;
+    int r = fs_open_dir(AT_FDCWD, path, 0700, &dir_fd, err);
+
+    if (r < 0)
+        return error_wrap(err, r, "cannot make run directory '%s'", path);
+    return run_dir_create_at(dir_fd, path, facts, plan, ret, err);
+}
+
+int run_dir_create_at(int dir_fd, const char *path, const struct run_facts *facts,
+                      const json_t *plan, struct run_dir **ret, struct error **err)
+{
     scoped(run_dir_closep) struct run_dir *run = run_new(path);
-    int r = open_dir(path, run, err);
+    int r = take_dir(dir_fd, run, err);
 
     if (r < 0)
         return r;
@@ -246,11 +258,21 @@ static int load(struct run_dir *run, struct error **err)
 
 int run_dir_open(const char *path, bool lock, struct run_dir **ret, struct error **err)
 {
+    scoped(fd_closep) int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return error_set(err, ERROR_USER, "'%s' is no run directory: it does not exist", path);
+    if (dir_fd < 0)
+        return error_errno(err, errno, "cannot open run directory '%s'", path);
+    return run_dir_open_at(dir_fd, path, lock, ret, err);
+}
+
+int run_dir_open_at(int dir_fd, const char *path, bool lock, struct run_dir **ret,
+                    struct error **err)
+{
     scoped(run_dir_closep) struct run_dir *run = run_new(path);
 
-    run->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (run->dir_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return error_set(err, ERROR_USER, "'%s' is no run directory: it does not exist", path);
+    run->dir_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (run->dir_fd < 0)
         return error_errno(err, errno, "cannot open run directory '%s'", path);
 

@@ -31,12 +31,19 @@ struct run_facts {
  */
 must_check int run_dir_create(const char *path, const struct run_facts *facts, const json_t *plan,
                               struct run_dir **ret, struct error **err) nonnull(1, 2, 3, 4);
+/* The same for a directory that is open already (and stays the caller's); path is what messages say. */
+must_check int run_dir_create_at(int dir_fd, const char *path, const struct run_facts *facts,
+                                 const json_t *plan, struct run_dir **ret, struct error **err)
+    nonnull(2, 3, 4, 5);
 /*
  * Opens an existing run; lock: exclusive and ready for journal and commit, ERROR_USER when another
  * process has it. Without lock it is only read. ERROR_USER when there is no run at path.
  */
 must_check int run_dir_open(const char *path, bool lock, struct run_dir **ret, struct error **err)
     nonnull(1, 3);
+/* The same for a directory that is open already (and stays the caller's). */
+must_check int run_dir_open_at(int dir_fd, const char *path, bool lock, struct run_dir **ret,
+                               struct error **err) nonnull(2, 4);
 /* Lines not committed are dropped. */
 void run_dir_close(struct run_dir *run);
 void run_dir_closep(struct run_dir **run);
