@@ -5,7 +5,8 @@
  * One file and one row of criterion_types per criterion. Criteria reach the workspace only through
  * struct grade_workspace, which run/ implements on a live grading cell and tests on a folder.
  * An infrastructure failure is an error of the trial; a misconfigured criterion is found at load by
- * check_config; what the agent did wrong is a score. Depends on: base, task (both halves), agent/events.
+ * check_config; what the agent did wrong is a score. Depends on: base, task (both halves),
+ * agent/events.
  */
 
 #include "agent/events.h"
@@ -21,7 +22,7 @@ struct verdict {
     bool informational;   /* does not gate (weight 0, self-reported events) */
     char *details;        /* owned */
     uint64_t duration_ns;
-    struct buf output;    /* run_command: what it printed, capped, for grade/ files */
+    struct buf output; /* run_command: what it printed, capped, for grade/ files */
 };
 void verdict_done(struct verdict *verdict) nonnull(1);
 #define GRADE_DETAILS_BYTES_MAX ((size_t)64 << 10)
@@ -36,7 +37,7 @@ struct grade_command {
 };
 struct grade_command_result {
     bool timed_out;
-    int exit_code;   /* -1: signal */
+    int exit_code; /* -1: signal */
     int term_signal;
     bool missing_tool; /* 126/127 whose cause lies outside the workspace, checked before the run */
     char *missing_name;
@@ -54,20 +55,21 @@ enum grade_file_state {
 };
 struct grade_file {
     enum grade_file_state state;
-    char *resolved; /* the path that a glob led to, NULL when equal */
+    char *resolved;          /* the path that a glob led to, NULL when equal */
     struct str_list matches; /* of a glob, first 10 */
     struct buf content;      /* empty for exists() */
 };
 void grade_file_done(struct grade_file *file) nonnull(1);
 
-/* What criteria may do with the workspace. Errors are of the system; results carry the agent's doing. */
+/* What criteria may do with the workspace. Errors are of the system; results carry the agent's
+ * doing. */
 struct grade_workspace {
     void *context;
     /* path: literal wins, else a glob. content false: state and matches only (file_exists). */
     int (*read)(void *context, const char *path, bool content, struct grade_file *ret,
                 struct error **err);
-    int (*run)(void *context, const struct grade_command *command,
-               struct grade_command_result *ret, struct error **err);
+    int (*run)(void *context, const struct grade_command *command, struct grade_command_result *ret,
+               struct error **err);
 };
 
 struct grade_input {
@@ -75,14 +77,16 @@ struct grade_input {
     struct grade_workspace *workspace;
     const struct event_log *events;
     bool events_trusted; /* wire, or self-reported with trust_self_reported */
-    uint64_t command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
+    uint64_t
+        command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
 };
 
 struct criterion_type {
     enum criterion_kind kind;
     const char *name;
     bool needs_workspace, needs_events;
-    /* Regexes compile, expressions parse, paths stay inside: ERROR_TASK before the agent spends a token. */
+    /* Regexes compile, expressions parse, paths stay inside: ERROR_TASK before the agent spends a
+     * token. */
     int (*check_config)(const struct criterion *criterion, struct error **err);
     int (*evaluate)(const struct criterion *criterion, const struct grade_input *input,
                     struct verdict *ret, struct error **err);
