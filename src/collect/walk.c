@@ -1,0 +1,193 @@
+#include "collect/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+
+/* One directory of the path that the walk is in. */
+struct level {
+    int fd;
+    struct str_list names;
+    size_t next;
+    size_t path_length; /* of the directory's own path */
+};
+
+struct state {
+    const struct walk *walk;
+    struct level levels[WALK_DEPTH_MAX + 1];
+    size_t count;
+    size_t names_read;
+    char path[WALK_PATH_BYTES_MAX + 1];
+};
+
+static void level_done(struct level *level)
+{
+    fd_closep(&level->fd);
+    str_list_done(&level->names);
+}
+
+static void state_done(struct state *state)
+{
+    while (state->count > 0)
+        level_done(&state->levels[--state->count]);
+}
+
+static void dir_closep(DIR **dir)
+{
+    if (*dir != NULL)
+        (void)closedir(*dir); /* only read from */
+}
+
+/* Reads the names of dir_fd, sorted. *ret_more is set when the walk's cap cut them. */
+static int read_names(struct state *state, int dir_fd, struct str_list *ret, bool *ret_more)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return -errno;
+    scoped(dir_closep) DIR *dir = fdopendir(fd);
+
+    if (dir == NULL) {
+        int saved = errno;
+
+        (void)close(fd); /* fdopendir() took nothing */
+        return -saved;
+    }
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+
+        if (entry == NULL)
+            break;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (state->names_read == WALK_ENTRIES_MAX) {
+            *ret_more = true;
+            break;
+        }
+        state->names_read++;
+        str_list_add(ret, entry->d_name);
+    }
+    if (errno != 0)
+        return -errno;
+    str_list_sort(ret);
+    return 0;
+}
+
+/* Makes fd (taken) the walk's innermost directory. */
+static int push(struct state *state, int fd_taken, size_t path_length, struct error **err)
+{
+    scoped(level_done) struct level level = {.fd = fd_taken, .path_length = path_length};
+    const struct walk *walk = state->walk;
+    bool more = false;
+    int r = read_names(state, level.fd, &level.names, &more);
+
+    if (r < 0 && state->count == 0)
+        return error_errno(err, -r, "cannot read the tree's root");
+    if (r < 0) {
+        r = walk->refuse(walk->context, state->path, strerror(-r), err);
+        return r < 0 ? r : WALK_SKIP;
+    }
+    if (more)
+        r = walk->refuse(walk->context, state->path, "too many names", err);
+    if (r == 0 && walk->enter != NULL)
+        r = walk->enter(walk->context, state->path, &level.names, err);
+    if (r < 0)
+        return r;
+    state->levels[state->count++] = level;
+    level = (struct level){.fd = -1};
+    return WALK_ENTER;
+}
+
+static int enter(struct state *state, const struct walk_entry *entry, struct error **err)
+{
+    const struct walk *walk = state->walk;
+
+    if (state->count > WALK_DEPTH_MAX - 1)
+        return walk->refuse(walk->context, entry->path, "too deep", err);
+    int fd = fs_open_beneath(entry->parent_fd, entry->name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0,
+                             FS_NO_LINKS);
+
+    if (fd < 0)
+        return walk->refuse(walk->context, entry->path,
+                            fd == -EXDEV ? "another file system is mounted there" : strerror(-fd),
+                            err);
+    int r = push(state, fd, strlen(entry->path), err);
+
+    return r < 0 ? r : 0;
+}
+
+static int visit(struct state *state, struct level *level, const char *name, struct error **err)
+{
+    const struct walk *walk = state->walk;
+    struct walk_entry entry = {.path = state->path,
+                               .name = state->path + level->path_length +
+                                       (level->path_length > 0 ? 1 : 0),
+                               .parent_fd = level->fd,
+                               .depth = (unsigned)state->count};
+
+    if (level->path_length + 1 + strlen(name) > WALK_PATH_BYTES_MAX) {
+        state->path[level->path_length] = '\0';
+        return walk->refuse(walk->context, state->path, "a path below it is too long", err);
+    }
+    (void)snprintf(state->path + level->path_length, sizeof(state->path) - level->path_length,
+                   level->path_length > 0 ? "/%s" : "%s", name); /* the length was checked */
+    if (fstatat(level->fd, name, &entry.status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+        return walk->refuse(walk->context, entry.path, strerror(errno), err);
+    int r = walk->visit(walk->context, &entry, err);
+
+    if (r < 0 || r == WALK_SKIP || !S_ISDIR(entry.status.st_mode))
+        return r < 0 ? r : 0;
+    return enter(state, &entry, err);
+}
+
+static int leave(struct state *state, struct error **err)
+{
+    struct level *level = &state->levels[state->count - 1];
+    const struct walk *walk = state->walk;
+    int r = 0;
+
+    state->path[level->path_length] = '\0';
+    if (walk->leave != NULL && state->count > 1)
+        r = walk->leave(walk->context, state->path, err);
+    level_done(level);
+    state->count--;
+    return r;
+}
+
+int walk_tree(int root_fd, const struct walk *walk, struct error **err)
+{
+    scoped(state_done) struct state state = {.walk = walk};
+    int fd = openat(root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_errno(err, errno, "cannot open the tree's root");
+    int r = push(&state, fd, 0, err);
+
+    while (r >= 0 && state.count > 0) {
+        struct level *level = &state.levels[state.count - 1];
+
+        r = level->next < level->names.count
+                ? visit(&state, level, level->names.items[level->next++], err)
+                : leave(&state, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+int walk_open_file(int dir_fd, const char *path, const struct stat *status)
+{
+    scoped(fd_closep) int fd = fs_open_beneath(
+        dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0, FS_NO_LINKS);
+    struct stat now;
+
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &now) < 0)
+        return -errno;
+    if (!S_ISREG(now.st_mode) || now.st_ino != status->st_ino || now.st_dev != status->st_dev ||
+        now.st_size != status->st_size)
+        return -ESTALE;
+    return take_fd(&fd);
+}
