@@ -44,8 +44,11 @@ must_check int fs_mkdirs(int dir_fd, const char *path, mode_t mode, struct error
 /* mkdirs, then opens it O_DIRECTORY. */
 must_check int fs_open_dir(int dir_fd, const char *path, mode_t mode, int *ret, struct error **err)
     nonnull(2, 4);
-/* Removes name below dir_fd and all in it, never following links, never crossing a mount. Absent is fine. */
-must_check int fs_remove_tree(int dir_fd, const char *name, struct error **err) nonnull(2);
+/*
+ * Removes path and all in it, never following links, never crossing a mount. Absent is fine. Only
+ * the last part of path may be somebody else's: the folders before it are trusted.
+ */
+must_check int fs_remove_tree(int dir_fd, const char *path, struct error **err) nonnull(2);
 
 /*
  * Calls visit for each name in dir_fd but . and .., sorted by bytes. Stops at the first r < 0.

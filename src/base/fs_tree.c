@@ -187,12 +187,20 @@ static int remove_name(struct removal *removal, int dir_fd, const char *name, st
     return remove_folder(removal, dir_fd, name, err);
 }
 
-int fs_remove_tree(int dir_fd, const char *name, struct error **err)
+int fs_remove_tree(int dir_fd, const char *path, struct error **err)
 {
-    scoped(fd_closep) int parent_fd = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    scoped(mem_freep) char *parent = path_dir(path);
+    scoped(mem_freep) char *trimmed = str_dup(path);
 
+    for (size_t end = strlen(trimmed); end > 1 && trimmed[end - 1] == '/'; end--)
+        trimmed[end - 1] = '\0';
+    const char *name = path_base(trimmed);
+    scoped(fd_closep) int parent_fd = openat(dir_fd, parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (parent_fd < 0 && errno == ENOENT)
+        return 0;
     if (parent_fd < 0)
-        return error_errno(err, errno, "cannot remove '%s'", name);
+        return error_errno(err, errno, "cannot remove '%s'", path);
     scoped(fd_closep) int top_fd = -1;
     struct removal removal = {.top_fd = -1};
     int opened = fs_open_beneath(parent_fd, name, O_PATH | O_DIRECTORY, 0, FS_NO_LINKS);
