@@ -5,11 +5,11 @@
  * No state, no dependencies but libc. Everything else in base/ includes this header first.
  */
 
-#include "base/banned.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/banned.h"
 
 #define must_check __attribute__((warn_unused_result))
 #define nonnull(...) __attribute__((nonnull(__VA_ARGS__)))

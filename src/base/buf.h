@@ -3,12 +3,13 @@
  * buf: a growing run of bytes with a cap.
  *
  * data is NUL-terminated after every call (the NUL is not counted), so a buf of text is a C string.
- * Past the cap nothing more is appended and `overflowed` stays true: callers that care check it once.
+ * Past the cap nothing more is appended and `overflowed` stays true: callers that care check it
+ * once.
  */
 
-#include "base/base.h"
-
 #include <stdarg.h>
+
+#include "base/base.h"
 
 struct buf {
     char *data; /* never NULL after the first append; use buf_text() to be sure */
@@ -24,7 +25,8 @@ void buf_append(struct buf *buf, const void *bytes, size_t size) nonnull(1);
 void buf_text_append(struct buf *buf, const char *s) nonnull(1, 2);
 void buf_char(struct buf *buf, char c) nonnull(1);
 void buf_format(struct buf *buf, const char *fmt, ...) printf_like(2, 3);
-void buf_vformat(struct buf *buf, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+void buf_vformat(struct buf *buf, const char *fmt, va_list args)
+    __attribute__((format(printf, 2, 0)));
 /* Back to empty, memory and cap kept. */
 void buf_clear(struct buf *buf) nonnull(1);
 /* The text, "" when nothing was appended. The buf owns it. */

@@ -1,15 +1,16 @@
 #pragma once
 /*
- * fs: files by descriptor, safely. Paths inside a tree we do not trust only through fs_open_beneath().
+ * fs: files by descriptor, safely. Paths inside a tree we do not trust only through
+ * fs_open_beneath().
  *
  * Every descriptor is close-on-exec. Functions that take a dir_fd accept AT_FDCWD.
  */
 
+#include <sys/types.h>
+
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/error.h"
-
-#include <sys/types.h>
 
 void fd_closep(int *fd) nonnull(1); /* for scoped(); -1 is fine; errno kept */
 
@@ -21,7 +22,8 @@ enum fs_follow { FS_NO_LINKS, FS_LINKS_BENEATH };
 must_check int fs_open_beneath(int dir_fd, const char *path, int flags, mode_t mode,
                                enum fs_follow follow) nonnull(2);
 
-/* Reads a whole descriptor from its offset; more than max_bytes is ERROR_LIMIT. name is for errors. */
+/* Reads a whole descriptor from its offset; more than max_bytes is ERROR_LIMIT. name is for errors.
+ */
 must_check int fs_read_fd(int fd, const char *name, size_t max_bytes, struct buf *ret,
                           struct error **err) nonnull(2, 4);
 /* The same for a path (ERROR_SYSTEM with the path when it cannot be opened). Regular files only. */

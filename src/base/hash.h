@@ -2,7 +2,8 @@
 /*
  * hash: SHA-256, the one content identity of the project (OpenSSL EVP behind it).
  *
- * A digest is 32 bytes; its text form is 64 lower-case hex digits, with "sha256:" before it in records.
+ * A digest is 32 bytes; its text form is 64 lower-case hex digits, with "sha256:" before it in
+ * records.
  */
 
 #include "base/base.h"

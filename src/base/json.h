@@ -4,23 +4,25 @@
  * what was expected.
  */
 
+#include <jansson.h>
+
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/error.h"
-
-#include <jansson.h>
 
 #define JSON_DEPTH_MAX 64
 
 void json_freep(json_t **value) nonnull(1); /* for scoped(): drops a reference */
 
-/* Strict: UTF-8, no duplicate keys, nothing after the value. ERROR_TASK with "name:line:column: ". */
+/* Strict: UTF-8, no duplicate keys, nothing after the value. ERROR_TASK with "name:line:column: ".
+ */
 must_check int json_parse(const char *name, const char *text, size_t length, json_t **ret,
                           struct error **err) nonnull(1, 2, 4);
 must_check int json_load(int dir_fd, const char *path, size_t max_bytes, json_t **ret,
                          struct error **err) nonnull(2, 4);
 
-/* Keys sorted, no spaces, one line: the form that is hashed. Invalid UTF-8 cannot occur: see json_text(). */
+/* Keys sorted, no spaces, one line: the form that is hashed. Invalid UTF-8 cannot occur: see
+ * json_text(). */
 void json_write_canonical(struct buf *buf, const json_t *value) nonnull(1, 2);
 /* Insertion order, two spaces, final newline: the form that people read. */
 void json_write_pretty(struct buf *buf, const json_t *value) nonnull(1, 2);

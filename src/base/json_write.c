@@ -96,7 +96,8 @@ static void write_object(struct writer *writer, const json_t *object)
     json_t *value;
 
     /* The iteration does not write, but its type says it might. */
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) str_list_add(&keys, key);
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value)
+        str_list_add(&keys, key);
     if (writer->style == STYLE_CANONICAL)
         str_list_sort(&keys);
     buf_char(writer->buf, '{');

@@ -6,10 +6,10 @@
  * for; everything else is closed. It dies with its parent (PDEATHSIG).
  */
 
+#include <sys/types.h>
+
 #include "base/base.h"
 #include "base/error.h"
-
-#include <sys/types.h>
 
 struct spawn_options {
     const char *const *argv; /* NULL-terminated; argv[0] is the path to execute, no PATH search */
@@ -20,7 +20,7 @@ struct spawn_options {
     size_t fd_count; /* at least 3 entries are set up: missing ones are /dev/null */
     bool new_session;
     bool outlive_parent; /* no PDEATHSIG */
-    uid_t uid;           /* 0 with gid 0: unchanged; else the child becomes this id, groups cleared */
+    uid_t uid; /* 0 with gid 0: unchanged; else the child becomes this id, groups cleared */
     gid_t gid;
 };
 
