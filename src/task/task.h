@@ -15,7 +15,7 @@
 
 #define TASK_BYTES_MAX ((size_t)1 << 20)
 #define TASK_DEPTH_MAX 32
-#define TASK_NODES_MAX 200000     /* after alias expansion */
+#define TASK_NODES_MAX 200000 /* after alias expansion */
 #define TASK_PROBLEMS_MAX 1000
 #define TASKS_MAX 100000
 
@@ -28,12 +28,14 @@ struct problem {
     unsigned line, column; /* from 1; 0: the whole file */
     char *path;            /* "sandbox.driver", "" at the top */
     char *message;         /* what was found, what was expected, what to do */
-    char *source_line;     /* NULL when there is none */
+    char *source_line;     /* NULL when there is none; a long line is cut around the place */
+    unsigned caret;        /* characters of source_line before the place */
 };
 
+/* At most TASK_PROBLEMS_MAX items; the counts go on. */
 struct problems {
     struct problem *items;
-    size_t count, error_count;
+    size_t count, error_count, dropped_count;
 };
 
 void problems_done(struct problems *problems) nonnull(1);
@@ -61,12 +63,17 @@ struct task_selection {
 
 /* What flags and configuration say on top of the files; strings are borrowed. */
 struct task_overrides {
-    const char *agent;    /* "-T TYPE[:ARG]" */
+    const char *agent; /* "-T TYPE[:ARG]" */
     const char *model;
-    const char *driver;   /* "--driver" */
+    const char *driver;          /* "--driver" */
     const struct str_list *sets; /* -D path=value */
-    const char *suite_root; /* --suite-root, NULL: found */
-    bool strict;
+    const char *suite_root;      /* --suite-root, NULL: found */
+    const char *user_config;     /* the user's config.yaml, NULL: none; may be absent */
+    /* "NAME=value" as in environ, for $VAR, ~, agent.env and suite variables; NULL: empty */
+    char *const *environment;
+    bool strict;         /* what is only remarked on as legacy is an error */
+    bool agent_optional; /* a task without any agent loads as AGENT_UNSET (`cell`, `grade`, `plan`)
+                          */
 };
 
 struct task_public;
@@ -80,9 +87,10 @@ struct task_set {
 };
 
 /*
- * Loads every task below the given files and directories (a directory: each *.yaml or *.yml in it, at
- * any depth, that has a task_id). Problems go to *problems. Returns 0 when nothing was an error; then *ret is the
- * caller's. ERROR_TASK or ERROR_USER with a summary when there was any error: *ret stays untouched.
+ * Loads every task below the given files and directories (a directory: each *.yaml or *.yml in it,
+ * at any depth, that has a task_id). Problems go to *problems. Returns 0 when nothing was an error;
+ * then *ret is the caller's. ERROR_TASK or ERROR_USER with a summary when there was any error: *ret
+ * stays untouched.
  */
 must_check int tasks_load(const struct str_list *paths, const struct task_reader *reader,
                           const struct task_overrides *overrides,
@@ -107,7 +115,9 @@ const char *task_id(const struct task *task) nonnull(1);
 const char *task_skip_reason(const struct task *task) nonnull(1);
 /*
  * Digest text ("sha256:...") over the resolved task: what --resume compares. Three of them, so that
- * the difference can be named: the public half, the graders (criteria, reference paths), the configuration.
+ * the difference can be named: the public half, the graders (criteria, reference paths), the
+ * configuration. Contents of folders are not in them: staging makes those digests. "" for a skipped
+ * task.
  */
 enum task_digest { TASK_DIGEST_PUBLIC, TASK_DIGEST_GRADERS, TASK_DIGEST_CONFIG };
 const char *task_digest(const struct task *task, enum task_digest which) nonnull(1);
@@ -121,7 +131,8 @@ json_t *task_schema_json(void);
 /* The field reference in Markdown (docs/formats/task.md) or mdoc, made from the tables. */
 void task_schema_markdown(struct buf *buf) nonnull(1);
 
-/* Configuration: closedbook.yaml of the suite root and the user's config.yaml, with where each value came from. */
+/* Configuration: closedbook.yaml of the suite root and the user's config.yaml, with where each
+ * value came from. */
 struct config; /* opaque */
 must_check int config_load(const char *suite_root, const char *user_config,
                            const struct task_reader *reader, struct config **ret,

@@ -40,13 +40,13 @@ struct criterion {
 struct task_private {
     char *task_id;
     char *description;
-    char *task_file;     /* absolute path of the YAML */
-    char *task_dir;      /* its folder */
-    char *suite_root;    /* absolute; task_dir lies in it */
-    char *reference_dir; /* absolute, NULL when the task has none */
+    char *task_file;      /* absolute path of the YAML */
+    char *task_dir;       /* its folder */
+    char *suite_root;     /* absolute; task_dir lies in it */
+    char *reference_dir;  /* absolute, NULL when the task has none */
     char *reference_file; /* legacy {file: F}: the one file, absolute; else NULL */
     struct str_list tags;
-    char *skip_reason;   /* NULL: not skipped */
+    char *skip_reason; /* NULL: not skipped */
     struct criterion *criteria;
     size_t criterion_count;
     /* suite-root variables of the operator's environment that commands here use: names */

@@ -20,10 +20,10 @@ enum task_agent_type {
 
 struct task_agent {
     enum task_agent_type type;
-    char *model;              /* NULL: none */
-    char *script;             /* AGENT_SCRIPT: absolute path */
-    struct str_list command;  /* AGENT_EXEC: argv, "{prompt}" anywhere in a word */
-    struct str_list env;      /* "NAME=value", already resolved against the allowlist */
+    char *model;             /* NULL: none */
+    char *script;            /* AGENT_SCRIPT: absolute path */
+    struct str_list command; /* AGENT_EXEC: argv, "{prompt}" anywhere in a word */
+    struct str_list env;     /* "NAME=value", already resolved against the allowlist */
     bool trust_self_reported;
 };
 
@@ -44,9 +44,10 @@ struct task_source {
 };
 
 struct task_limits {
-    uint64_t task_timeout_ms; /* 0: none */
-    uint64_t turn_timeout_ms; /* 0: none */
-    uint64_t max_turns;       /* 0: none */
+    uint64_t task_timeout_ms;    /* 0: none */
+    uint64_t turn_timeout_ms;    /* 0: none */
+    uint64_t max_turns;          /* 0: none */
+    uint64_t expected_turns;     /* soft: more are remarked on; 0: none */
     uint64_t command_timeout_ms; /* sandbox.limits.timeout, default 300 s */
     uint64_t max_pids, max_disk_mb, max_inodes, max_output_mb;
 };

@@ -1,0 +1,217 @@
+/* What involves several fields: tokens, the two halves against each other, dead settings. */
+#include "task/internal.h"
+
+static bool has_reference(const struct task_private *half)
+{
+    return half->reference_dir != NULL || half->reference_file != NULL;
+}
+
+static bool has_input(const struct task_public *half)
+{
+    return half->source_count > 0 && half->sources[half->source_count - 1].kind == SOURCE_INPUT_DIR;
+}
+
+/* --- what the agent would read -----------------------------------------------------------------
+ */
+
+static void check_tokens(const struct build *build, struct mark mark, const char *path,
+                         const char *text)
+{
+    static const enum token_kind denied[] = {TOKEN_REFERENCE_DIR, TOKEN_TASK_DIR};
+
+    for (size_t i = 0; i < ARRAY_SIZE(denied); i++) {
+        if (token_is_in(text, denied[i]))
+            build_complain(build, PROBLEM_ERROR, mark, path,
+                           "$%s: the agent has no such folder, only graders do",
+                           token_name(denied[i]));
+    }
+    if (token_is_in(text, TOKEN_INPUT_DIR) && node_get(build->file, "input_dir") == NULL)
+        build_complain(build, PROBLEM_ERROR, mark, path,
+                       "$INPUT_DIR: the task declares no input_dir");
+}
+
+static void check_suite_variables(const struct build *build, struct mark mark, const char *path,
+                                  const char *text)
+{
+    size_t position = 0, start, length;
+
+    while (variable_next(text, &position, &start, &length)) {
+        scoped(mem_freep) char *name = str_ndup(text + start, length);
+        const char *value = environment_get(build->loader->overrides->environment, name);
+
+        if (value != NULL && is_suite_variable(build->task->private_half->suite_root, name, value))
+            build_complain(build, PROBLEM_ERROR, mark, path,
+                           "$%s leads into the suite, which the agent never sees: declare the "
+                           "fixture as input_dir",
+                           name);
+    }
+}
+
+static void check_prompt(const struct build *build)
+{
+    const char *names[] = {"initial_prompt", "initial_prompt_file"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const struct node *node = node_get(build->file, names[i]);
+
+        if (node == NULL)
+            continue;
+        check_tokens(build, node->mark, names[i], build->task->public_half->prompt);
+        check_suite_variables(build, node->mark, names[i], build->task->public_half->prompt);
+        return;
+    }
+}
+
+/* A value that holds a path of the private half, at a place where a path may start. */
+static bool holds_path(const char *text, const char *path)
+{
+    size_t length = path == NULL ? 0 : strlen(path);
+
+    if (length <= 1)
+        return false;
+    for (const char *s = strstr(text, path); s != NULL; s = strstr(s + 1, path)) {
+        if (s[length] == '\0' || s[length] == '/' || strchr(":;, \"'", s[length]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static void check_env(const struct build *build)
+{
+    const struct task_private *half = build->task->private_half;
+    const struct str_list *env = &build->task->public_half->agent.env;
+    const struct node *node = node_find(build->root, "agent.env");
+    const char *const paths[] = {half->suite_root, half->task_dir, half->reference_dir,
+                                 half->reference_file};
+
+    for (size_t i = 0; i < env->count; i++) {
+        const char *value = strchr(env->items[i], '=') + 1;
+
+        check_tokens(build, node->mark, "agent.env", value);
+        for (size_t j = 0; j < ARRAY_SIZE(paths); j++) {
+            if (!holds_path(value, paths[j]))
+                continue;
+            build_complain(build, PROBLEM_ERROR, node->mark, "agent.env",
+                           "the value of '%.*s' holds a path of the task's private half",
+                           (int)(value - 1 - env->items[i]), env->items[i]);
+            break;
+        }
+    }
+}
+
+static void check_agent(const struct build *build)
+{
+    const struct task_public *half = build->task->public_half;
+    const struct node *command = node_find(build->root, "agent.command");
+    const struct node *type = node_find(build->root, "agent.type");
+
+    for (size_t i = 0; i < half->agent.command.count; i++)
+        check_tokens(build, command->mark, "agent.command", half->agent.command.items[i]);
+    check_env(build);
+    if (half->agent.type == AGENT_ORACLE && !has_reference(build->task->private_half))
+        build_complain(build, PROBLEM_ERROR, type->mark, "agent.type",
+                       "the agent type 'oracle' needs a reference, the task has none");
+}
+
+/* --- graders -----------------------------------------------------------------------------------
+ */
+
+static const struct node *criterion_node(const struct build *build, size_t index, const char *key)
+{
+    return node_get(node_get(build->file, "success_criteria")->items[index], key);
+}
+
+static void check_command(const struct build *build, const struct node *command, const char *path)
+{
+    if (token_is_in(command->text, TOKEN_REFERENCE_DIR) &&
+        !has_reference(build->task->private_half))
+        build_complain(build, PROBLEM_ERROR, command->mark, path,
+                       "$REFERENCE_DIR: the task has no reference");
+    if (token_is_in(command->text, TOKEN_INPUT_DIR) && !has_input(build->task->public_half))
+        build_complain(build, PROBLEM_ERROR, command->mark, path,
+                       "$INPUT_DIR: the task declares no input_dir");
+}
+
+static void check_criteria(const struct build *build)
+{
+    const struct node *list = node_get(build->file, "success_criteria");
+    bool no_agent = build->task->public_half->agent.type == AGENT_NONE;
+
+    for (size_t i = 0; list != NULL && i < list->count; i++) {
+        const struct node *command = criterion_node(build, i, "command");
+        const struct node *type = criterion_node(build, i, "type");
+        scoped(mem_freep) char *command_path = str_format("success_criteria[%zu].command", i);
+        scoped(mem_freep) char *type_path = str_format("success_criteria[%zu].type", i);
+
+        if (command != NULL)
+            check_command(build, command, command_path);
+        if (no_agent && type != NULL && str_starts(type->text, "command_"))
+            build_complain(build, PROBLEM_ERROR, type->mark, type_path,
+                           "'%s' looks at what an agent did, and the agent type is 'none'",
+                           type->text);
+    }
+}
+
+/* --- the two halves ----------------------------------------------------------------------------
+ */
+
+/*
+ * A folder that is staged for the agent must not hold the task file or the reference. What a link
+ * or a copy may bring in is looked for in the staged view; this finds the plain mistake before
+ * that.
+ */
+static void check_overlap(const struct build *build, const struct task_source *source,
+                          struct mark mark, const char *path)
+{
+    const struct task_private *half = build->task->private_half;
+    const char *const hidden[] = {half->task_file, half->reference_dir, half->reference_file};
+    static const char *const names[] = {"the task file", "the reference", "the reference"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
+        if (hidden[i] == NULL || !path_is_below(hidden[i], source->path))
+            continue;
+        build_complain(build, PROBLEM_ERROR, mark, path,
+                       "'%s' holds %s ('%s'), which the agent must not get", source->path, names[i],
+                       hidden[i]);
+    }
+    if (half->reference_dir != NULL && path_is_below(source->path, half->reference_dir) &&
+        strcmp(source->path, half->reference_dir) != 0)
+        build_complain(build, PROBLEM_ERROR, mark, path,
+                       "'%s' lies in the reference, which the agent must not get", source->path);
+}
+
+static void check_overlaps(const struct build *build)
+{
+    const struct task_public *half = build->task->public_half;
+    const struct node *sources = node_find(build->root, "sandbox.template_sources");
+    const struct node *input = node_get(build->file, "input_dir");
+
+    for (size_t i = 0; i < half->source_count; i++) {
+        const struct task_source *source = &half->sources[i];
+
+        if (source->kind == SOURCE_TEMPLATE_DIR)
+            check_overlap(build, source, sources->mark, "sandbox.template_sources");
+        else if (source->kind == SOURCE_INPUT_DIR)
+            check_overlap(build, source, input->mark, "input_dir");
+    }
+}
+
+static void check_timeouts(const struct build *build)
+{
+    const struct task_limits *limits = &build->task->public_half->limits;
+    const struct node *turn = node_find(build->root, "run_limits.turn_timeout");
+
+    if (turn != NULL && limits->task_timeout_ms > 0 &&
+        limits->turn_timeout_ms >= limits->task_timeout_ms)
+        build_complain(build, PROBLEM_WARNING, turn->mark, "run_limits.turn_timeout",
+                       "never reached: task_timeout is not longer");
+}
+
+void build_check(struct build *build)
+{
+    check_prompt(build);
+    check_agent(build);
+    check_criteria(build);
+    check_overlaps(build);
+    check_timeouts(build);
+}

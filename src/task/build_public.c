@@ -1,0 +1,247 @@
+/* The public half: prompt, workspace, limits, driver. */
+#include <errno.h>
+
+#include "base/term.h"
+#include "task/internal.h"
+
+/* What is hardly ever meant to reach a workspace; "!name" among the task's patterns takes one out.
+ */
+static const char *const usual_patterns[] = {
+    ".venv", ".git",          "__pycache__", "node_modules", "dist",     "build",
+    "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache",  ".DS_Store"};
+
+static void read_prompt_file(const struct build *build, const struct node *node)
+{
+    static const char name[] = "initial_prompt_file";
+    scoped(mem_freep) char *path = build_path(build, node, name, false);
+    scoped(buf_done) struct buf buf = {0};
+    scoped(mem_freep) char *wrong = NULL;
+    int r = source_read(build->loader->reader, path, TASK_BYTES_MAX, &buf, &wrong);
+
+    if (r == -ENOENT && wrong == NULL)
+        wrong = str_dup("does not exist");
+    if (r == 0 && (!utf8_valid(buf_text(&buf), buf.size_bytes) ||
+                   memchr(buf_text(&buf), '\0', buf.size_bytes) != NULL))
+        wrong = str_dup("is not UTF-8 text");
+    if (r == 0 && wrong == NULL && buf.size_bytes == 0)
+        wrong = str_dup("is empty");
+    if (wrong != NULL) {
+        build_complain(build, PROBLEM_ERROR, node->mark, name, "'%s' %s", path, wrong);
+        return;
+    }
+    build->task->public_half->prompt = buf_take(&buf);
+}
+
+static bool declares_no_agent(const struct build *build)
+{
+    const char *type = node_get_text(node_get(build->file, "agent"), "type");
+
+    return type != NULL && strcmp(type, "none") == 0;
+}
+
+/* Exactly one of the two fields, none for an agent that gets none. */
+static void read_prompt(const struct build *build)
+{
+    struct task_public *half = build->task->public_half;
+    const struct node *text = node_get(build->file, "initial_prompt");
+    const struct node *file = node_get(build->file, "initial_prompt_file");
+    const struct node *first = text != NULL ? text : file;
+    bool no_agent = half->agent.type == AGENT_NONE;
+    bool needs_none = no_agent || (declares_no_agent(build) && (half->agent.type == AGENT_NOP ||
+                                                                half->agent.type == AGENT_ORACLE));
+
+    if (text != NULL && file != NULL)
+        build_complain(build, PROBLEM_ERROR, file->mark, "initial_prompt_file",
+                       "initial_prompt is given as well (line %u): one of the two expected",
+                       text->mark.line);
+    if (first == NULL && !needs_none)
+        build_complain(build, PROBLEM_ERROR, (struct mark){.origin = build->origin},
+                       "initial_prompt",
+                       "required: this or initial_prompt_file expected, found neither");
+    if (first != NULL && no_agent)
+        build_complain(build, PROBLEM_ERROR, first->mark,
+                       text != NULL ? "initial_prompt" : "initial_prompt_file",
+                       "the agent type 'none' gets no prompt");
+    if (text != NULL)
+        half->prompt = str_dup(text->text);
+    else if (file != NULL)
+        read_prompt_file(build, file);
+    if (half->prompt == NULL)
+        half->prompt = str_dup("");
+}
+
+static struct task_source *add_source(struct task_public *half, enum task_source_kind kind)
+{
+    half->sources = mem_resize(half->sources, half->source_count + 1, sizeof(struct task_source));
+    half->sources[half->source_count] = (struct task_source){.kind = kind};
+    return &half->sources[half->source_count++];
+}
+
+/* A folder that a field names. NULL: complained. */
+static char *read_dir(const struct build *build, const struct node *node, const char *path)
+{
+    scoped(mem_freep) char *dir = build_path(build, node, path, true);
+    bool empty = false;
+
+    if (dir == NULL)
+        return NULL;
+    scoped(mem_freep) char *wrong = source_check_dir(build->loader->reader, dir, &empty);
+
+    if (wrong == NULL)
+        return take(dir);
+    build_complain(build, PROBLEM_ERROR, node->mark, path, "'%s' %s", dir, wrong);
+    return NULL;
+}
+
+static void add_starter_files(struct task_public *half, const struct node *source)
+{
+    struct task_source *added = add_source(half, SOURCE_STARTER_FILES);
+    const struct node *files = node_get(source, "files");
+
+    added->mount_point = str_dup(".");
+    if (files == NULL)
+        return;
+    added->files = mem_new(files->count, sizeof(struct task_starter_file));
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = node_get_text(files->items[i], "path");
+        const char *content = node_get_text(files->items[i], "content");
+
+        if (path == NULL || content == NULL)
+            continue;
+        added->files[added->file_count].path = path_normal(path);
+        added->files[added->file_count++].content = str_dup(content);
+    }
+}
+
+/* A folder at a mount point, if both are known. */
+static void add_dir(const struct build *build, enum task_source_kind kind, char *dir,
+                    const char *mount_point)
+{
+    if (dir == NULL)
+        return;
+    struct task_source *added = add_source(build->task->public_half, kind);
+
+    added->path = dir;
+    added->mount_point = path_normal(mount_point == NULL ? "." : mount_point);
+}
+
+static void read_sources(const struct build *build)
+{
+    const struct node *sources = node_find(build->root, "sandbox.template_sources");
+    const struct node *input = node_get(build->file, "input_dir");
+
+    for (size_t i = 0; sources != NULL && i < sources->count; i++) {
+        const struct node *source = sources->items[i], *path = node_get(source, "path");
+        scoped(mem_freep) char *name = str_format("sandbox.template_sources[%zu].path", i);
+
+        if (strcmp(node_get_text(source, "type"), "starter_files") == 0)
+            add_starter_files(build->task->public_half, source);
+        else if (path != NULL)
+            add_dir(build, SOURCE_TEMPLATE_DIR, read_dir(build, path, name),
+                    node_get_text(source, "mount_point"));
+    }
+    if (input != NULL)
+        add_dir(build, SOURCE_INPUT_DIR, read_dir(build, input, "input_dir"),
+                node_get_text(build->file, "input_mount"));
+}
+
+static void read_patterns(const struct build *build)
+{
+    struct str_list *patterns = &build->task->public_half->ignore_patterns;
+    const struct node *given = node_find(build->root, "sandbox.ignore_patterns");
+    struct str_list taken_out = {0};
+
+    for (size_t i = 0; given != NULL && i < given->count; i++) {
+        const struct node *item = given->items[i];
+        bool negated = item->text[0] == '!';
+
+        if (item->text[negated ? 1 : 0] == '\0')
+            build_complain(build, PROBLEM_ERROR, item->mark, "sandbox.ignore_patterns",
+                           "a pattern expected, found '%s'", item->text);
+        if (negated)
+            str_list_add(&taken_out, item->text + 1);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(usual_patterns); i++) {
+        if (!str_list_has(&taken_out, usual_patterns[i]))
+            str_list_add(patterns, usual_patterns[i]);
+    }
+    for (size_t i = 0; given != NULL && i < given->count; i++) {
+        const char *text = given->items[i]->text;
+        bool of_usual = false;
+
+        for (size_t j = 0; j < ARRAY_SIZE(usual_patterns) && text[0] == '!'; j++)
+            of_usual = of_usual || strcmp(usual_patterns[j], text + 1) == 0;
+        if (!of_usual)
+            str_list_add(patterns, text);
+    }
+    str_list_done(&taken_out);
+}
+
+static uint64_t count_of(const struct node *map, const char *key)
+{
+    double value = node_get_real(map, key, 0);
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static uint64_t ms_of(const struct node *map, const char *key)
+{
+    double seconds = node_get_real(map, key, 0);
+
+    return seconds <= 0 ? 0 : seconds < 0.001 ? 1 : (uint64_t)(seconds * 1000);
+}
+
+static void check_enforced(const struct build *build, const struct node *limits, const char *key)
+{
+    const struct member *member = node_member(limits, key);
+    bool best_effort = node_get_bool(limits, "best_effort");
+    scoped(mem_freep) char *path = str_format("sandbox.limits.%s", key);
+
+    if (member == NULL)
+        return;
+    build_complain(build, best_effort ? PROBLEM_WARNING : PROBLEM_ERROR, member->mark, path,
+                   best_effort ? "'%s' is not enforced in this version"
+                               : "'%s' is not in this version (best_effort: true runs without it)",
+                   key);
+}
+
+static void read_limits(const struct build *build)
+{
+    const struct node *limits = node_find(build->root, "sandbox.limits");
+    const struct node *run = node_get(build->root, "run_limits");
+
+    build->task->public_half->limits = (struct task_limits){
+        .task_timeout_ms = ms_of(run, "task_timeout"),
+        .turn_timeout_ms = ms_of(run, "turn_timeout"),
+        .max_turns = count_of(run, "max_turns"),
+        .expected_turns = count_of(run, "expected_turns"),
+        .command_timeout_ms = ms_of(limits, "timeout"),
+        .max_pids = count_of(limits, "max_pids"),
+        .max_disk_mb = count_of(limits, "max_disk_mb"),
+        .max_inodes = count_of(limits, "max_inodes"),
+        .max_output_mb = count_of(limits, "max_output_mb"),
+    };
+    check_enforced(build, limits, "max_memory_mb");
+    check_enforced(build, limits, "max_cpus");
+}
+
+static void read_driver(const struct build *build)
+{
+    const struct node *driver = node_find(build->root, "sandbox.driver");
+
+    ASSERT(driver != NULL); /* the table has a default */
+    if (strcmp(driver->text, "tempdir") == 0)
+        build->task->public_half->driver = DRIVER_TEMPDIR;
+    else if (strcmp(driver->text, "native") != 0)
+        build_complain(build, PROBLEM_ERROR, driver->mark, "sandbox.driver",
+                       "the driver '%s' is not in this version", driver->text);
+}
+
+void build_public(struct build *build)
+{
+    read_prompt(build);
+    read_sources(build);
+    read_patterns(build);
+    read_limits(build);
+    read_driver(build);
+}

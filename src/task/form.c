@@ -1,0 +1,121 @@
+/* Rules for the text of a field. The regexes are what people read; a test holds the two together.
+ */
+#include "task/schema.h"
+
+#define TASK_ID_CHARS_MAX 128
+#define INSIDE_PATH_CHARS_MAX 4096
+
+const char *form_regex(enum text_form form)
+{
+    switch (form) {
+    case FORM_TASK_ID:
+        return "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$";
+    case FORM_TAG:
+        return "^[a-z0-9]+(-[a-z0-9]+)*(:[a-z0-9]+(-[a-z0-9]+)*)?$";
+    case FORM_INSIDE:
+        return "^(?!/)(?!(.*/)?\\.\\.(/|$)).+$";
+    case FORM_ENV:
+        return "^[A-Za-z_][A-Za-z0-9_]*(=.*)?$";
+    case FORM_ANY:
+    case FORM_COUNT:
+        break;
+    }
+    return "";
+}
+
+const char *form_expected(enum text_form form)
+{
+    switch (form) {
+    case FORM_TASK_ID:
+        return "1 to 128 letters, digits, '_', '.' or '-', the first no '.' or '-'";
+    case FORM_TAG:
+        return "lower-case words joined by '-', with at most one ':'";
+    case FORM_INSIDE:
+        return "a relative path that stays inside (no leading '/', no '..')";
+    case FORM_ENV:
+        return "NAME or NAME=value";
+    case FORM_ANY:
+    case FORM_COUNT:
+        break;
+    }
+    return "a text";
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_task_id(const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length == 0 || length > TASK_ID_CHARS_MAX || text[0] == '.' || text[0] == '-')
+        return false;
+    for (const char *s = text; *s != '\0'; s++) {
+        if (!is_letter(*s) && !is_digit(*s) && strchr("_.-", *s) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool is_tag(const char *text)
+{
+    bool in_word = false;
+    int colon_count = 0;
+
+    for (const char *s = text; *s != '\0'; s++) {
+        if (is_digit(*s) || (*s >= 'a' && *s <= 'z')) {
+            in_word = true;
+            continue;
+        }
+        if ((*s != '-' && *s != ':') || !in_word)
+            return false;
+        colon_count += *s == ':';
+        in_word = false;
+    }
+    return in_word && colon_count <= 1;
+}
+
+static bool is_inside(const char *text)
+{
+    if (text[0] == '\0' || text[0] == '/' || strlen(text) > INSIDE_PATH_CHARS_MAX)
+        return false;
+    for (const char *s = text; s != NULL; s = strchr(s, '/') == NULL ? NULL : strchr(s, '/') + 1) {
+        if (s[0] == '.' && s[1] == '.' && (s[2] == '/' || s[2] == '\0'))
+            return false;
+    }
+    return true;
+}
+
+static bool is_env(const char *text)
+{
+    const char *s = text;
+
+    while (is_letter(*s) || *s == '_' || (s > text && is_digit(*s)))
+        s++;
+    return s > text && (*s == '\0' || *s == '=');
+}
+
+bool form_accepts(enum text_form form, const char *text)
+{
+    switch (form) {
+    case FORM_TASK_ID:
+        return is_task_id(text);
+    case FORM_TAG:
+        return is_tag(text);
+    case FORM_INSIDE:
+        return is_inside(text);
+    case FORM_ENV:
+        return is_env(text);
+    case FORM_ANY:
+    case FORM_COUNT:
+        break;
+    }
+    return true;
+}

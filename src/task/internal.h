@@ -1,0 +1,147 @@
+#pragma once
+/*
+ * internal: what the files of task/ share and nobody else sees.
+ */
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "task/merge.h"
+#include "task/schema.h"
+#include "task/task.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+#include "task/tokens.h"
+#include "task/yaml.h"
+
+#define TASK_DIGEST_COUNT 3
+#define TASK_SCRIPT_BYTES_MAX ((size_t)64 << 20)
+
+struct task {
+    struct task_public *public_half;
+    struct task_private *private_half;
+    char *digests[TASK_DIGEST_COUNT]; /* enum task_digest */
+    json_t *lineage, *resolved;
+};
+struct task *task_new(void) malloc_like;
+
+/* --- source.c: reading through the reader ----------------------------------------------------- */
+
+/*
+ * The bytes of a regular file, at most max_bytes. Returns 0, or -1 with what is wrong as an owned
+ * text ("cannot be opened: Permission denied") in *ret_wrong; -ENOENT (and no text) when it is
+ * absent.
+ */
+must_check int source_read(const struct task_reader *reader, const char *path, size_t max_bytes,
+                           struct buf *ret, char **ret_wrong) nonnull(1, 2, 4, 5);
+/* NULL: a folder that can be listed. Else what is wrong, owned. *ret_empty: nothing in it. */
+char *source_check_dir(const struct task_reader *reader, const char *path, bool *ret_empty)
+    nonnull(1, 2, 3);
+/* NULL: a regular file that can be read. Else what is wrong, owned. */
+char *source_check_file(const struct task_reader *reader, const char *path) nonnull(1, 2);
+/* Something of that name can be opened. */
+bool source_exists(const struct task_reader *reader, const char *path) nonnull(1, 2);
+/* The value of a variable; NULL when unset. environment may be NULL. */
+const char *environment_get(char *const *environment, const char *name) nonnull(2);
+
+/* --- loader.c: what many tasks share ------------------------------------------------------------
+ */
+
+struct suite {
+    char *root;
+    struct config *config;
+};
+
+struct loader {
+    const struct task_reader *reader;
+    const struct task_overrides *overrides;
+    const struct task_selection *selection; /* NULL: everything, skipped tasks too */
+    char *cwd;                              /* absolute */
+    struct arena arena;
+    struct node *defaults, *flags; /* layers */
+    struct suite *suites;
+    size_t suite_count;
+    struct str_list dirs, dir_roots; /* folders looked at, and their roots */
+};
+
+/* Reads flags and -D; mistakes become problems. */
+void loader_init(struct loader *loader, const struct task_reader *reader,
+                 const struct task_overrides *overrides, struct problems *problems)
+    nonnull(1, 2, 4);
+void loader_done(struct loader *loader) nonnull(1);
+/* The suite of the task file in dir (absolute), its configuration read once. */
+const struct suite *loader_suite(struct loader *loader, const char *dir, struct problems *problems)
+    nonnull(1, 2, 3);
+
+/* flags.c: -T, -m, --driver and -D as a layer. */
+struct node *flags_layer(struct arena *arena, const struct task_overrides *overrides,
+                         const char *cwd, struct problems *problems) nonnull(1, 2, 3, 4);
+/* words.c: splits as a shell would: blanks, '...', "...", \x. False: a quote is not closed. */
+must_check bool words_split(const char *text, struct str_list *ret) nonnull(1, 2);
+
+/* config.c: the two files as layers, lower first; NULL: absent. */
+const struct node *config_user_layer(const struct config *config) nonnull(1);
+const struct node *config_suite_layer(const struct config *config) nonnull(1);
+
+/* --- load.c: one task ---------------------------------------------------------------------------
+ */
+
+/* One task being made. Everything borrowed but task. */
+struct build {
+    struct loader *loader;
+    const struct suite *suite;
+    const struct origin *origin; /* the task file */
+    struct loader_context schema;
+    struct node *file; /* the task as its file says, checked */
+    struct node *root; /* the layers merged */
+    struct task *task;
+};
+
+enum load_outcome {
+    LOAD_NO_TASK,    /* a map without a task_id: nothing was complained about, *ret untouched */
+    LOAD_BROKEN,     /* no task could be made; there are errors; *ret untouched */
+    LOAD_UNSELECTED, /* its identity only */
+    LOAD_SKIPPED,    /* its identity only */
+    LOAD_TASK,       /* a task, whole when there was no error */
+};
+/* Loads origin->text; *ret is the caller's. *ret_line: where its task_id stands. */
+enum load_outcome load_task(struct loader *loader, const struct origin *origin, struct task **ret,
+                            unsigned *ret_line, struct problems *problems) nonnull(1, 2, 3, 4, 5);
+/* select.c: whether --only and the tags take a task; selection may be NULL. */
+bool selection_matches(const struct task_selection *selection, const struct task_private *half)
+    nonnull(2);
+/* Errors for each --only that none of the ids is, with the nearest. */
+void selection_check(const struct task_selection *selection, const struct str_list *ids,
+                     struct problems *problems) nonnull(1, 2, 3);
+/* walk.c: the files below the paths, sorted, each once. named[i]: given itself, not found. */
+struct file_list {
+    char **paths;
+    bool *named;
+    size_t count;
+};
+void walk_paths(const struct task_reader *reader, const struct str_list *paths,
+                struct file_list *ret, struct problems *problems) nonnull(1, 2, 3, 4);
+void file_list_done(struct file_list *list) nonnull(1);
+
+/* Adds an error (or another level) at a node, its path written out. */
+void build_complain(const struct build *build, enum problem_level level, struct mark mark,
+                    const char *path, const char *fmt, ...) printf_like(5, 6) nonnull(1, 4, 5);
+/* A text node's path: expanded ($VAR, ~), absolute by the folder of its file; owned. NULL:
+ * complained. */
+char *build_path(const struct build *build, const struct node *node, const char *path, bool expand)
+    nonnull(1, 2, 3);
+
+void build_public(struct build *build) nonnull(1);
+void build_private(struct build *build) nonnull(1);
+void build_agent(struct build *build) nonnull(1);
+/* What involves several fields; after both halves are made. */
+void build_check(struct build *build) nonnull(1);
+void build_digests(struct build *build) nonnull(1);
+
+/* Text equal to word, bounded by what is no letter, digit or '_'. */
+bool text_has_word(const char *text, const char *word) nonnull(1, 2);
+/* The variable's value is the suite root or a path in it, and it is not one that every cell sets.
+ */
+bool is_suite_variable(const char *suite_root, const char *name, const char *value)
+    nonnull(1, 2, 3);
+/* path is root or below it; both absolute and normal. */
+bool path_is_below(const char *path, const char *root) nonnull(1, 2);

@@ -1,0 +1,160 @@
+/* One task: its text, the layers, both halves. */
+#include <stdarg.h>
+
+#include "task/internal.h"
+
+void build_complain(const struct build *build, enum problem_level level, struct mark mark,
+                    const char *path, const char *fmt, ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    struct path at = {.name = path};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_add(build->schema.problems, level, mark, path[0] == '\0' ? NULL : &at, "%s",
+                 buf_text(&message));
+}
+
+/* $NAME, ${NAME} and a leading ~ by the environment. NULL: complained. */
+static char *expand_text(const struct build *build, const struct node *node, const char *path)
+{
+    char *const *environment = build->loader->overrides->environment;
+    scoped(buf_done) struct buf buf = {0};
+    const char *text = node->text, *home = environment_get(environment, "HOME");
+    size_t position = 0, copied = 0, start, length;
+
+    if (text[0] == '~' && (text[1] == '/' || text[1] == '\0') && home != NULL) {
+        buf_text_append(&buf, home);
+        copied = 1;
+    }
+    while (variable_next(text, &position, &start, &length)) {
+        scoped(mem_freep) char *name = str_ndup(text + start, length);
+        const char *value = environment_get(environment, name);
+        size_t dollar = text[start - 1] == '{' ? start - 2 : start - 1;
+
+        if (value == NULL) {
+            build_complain(build, PROBLEM_ERROR, node->mark, path,
+                           "the variable '%.60s' is not set", name);
+            return NULL;
+        }
+        buf_append(&buf, text + copied, dollar - copied);
+        buf_text_append(&buf, value);
+        copied = position;
+    }
+    buf_text_append(&buf, text + copied);
+    return buf_take(&buf);
+}
+
+char *build_path(const struct build *build, const struct node *node, const char *path, bool expand)
+{
+    scoped(mem_freep) char *text = expand ? expand_text(build, node, path) : str_dup(node->text);
+
+    if (text == NULL)
+        return NULL;
+    const char *dir = node->mark.origin->dir;
+    scoped(mem_freep) char *base = path_join(build->loader->cwd, dir == NULL ? "" : dir);
+    scoped(mem_freep) char *whole = path_join(base, text);
+
+    return path_normal(whole);
+}
+
+static void add_layer(struct build *build, const struct node *layer)
+{
+    if (layer != NULL)
+        build->root = merge_layers(build->schema.arena, &set_block, build->root, layer);
+}
+
+/* The layers in their order; fields that no other layer may set come from the file alone. */
+static void merge_all(struct build *build)
+{
+    const struct config *config = build->suite->config;
+    struct node *whole = node_new(build->schema.arena, NODE_MAP, build->file->mark);
+
+    build->root = build->loader->defaults;
+    add_layer(build, config_user_layer(config));
+    add_layer(build, config_suite_layer(config));
+    add_layer(build, build->file);
+    add_layer(build, build->loader->flags);
+    for (const struct field *field = task_block.fields; field->name != NULL; field++) {
+        bool layered = block_field(&set_block, field->name) != NULL;
+        const struct member *member = node_member(layered ? build->root : build->file, field->name);
+
+        if (member != NULL)
+            node_put(build->schema.arena, whole, member);
+    }
+    build->root = whole;
+}
+
+/* What is known of every task, skipped ones too. */
+static void note_identity(struct build *build)
+{
+    struct task_private *half = build->task->private_half;
+    const struct node *skip = node_get(build->file, "skip"), *tags = node_get(build->file, "tags");
+    const char *id = node_get_text(build->file, "task_id");
+    const char *description = node_get_text(build->file, "description");
+    scoped(mem_freep) char *file = path_join(build->loader->cwd, build->origin->file);
+
+    half->task_file = path_normal(file);
+    half->task_dir = str_dup(build->origin->dir);
+    half->task_id = str_dup(id == NULL ? "" : id);
+    half->description = str_dup(description == NULL ? "" : description);
+    for (size_t i = 0; tags != NULL && i < tags->count; i++)
+        str_list_add(&half->tags, tags->items[i]->text);
+    if (skip != NULL && skip->kind == NODE_TEXT)
+        half->skip_reason = str_dup(skip->text);
+    else if (skip != NULL && skip->truth)
+        half->skip_reason = str_dup("skip: true");
+}
+
+static void build_whole(struct build *build)
+{
+    struct task *task = build->task;
+    struct task_private *half = task->private_half;
+
+    build->suite = loader_suite(build->loader, half->task_dir, build->schema.problems);
+    half->suite_root = str_dup(build->suite->root);
+    if (!path_is_below(half->task_dir, half->suite_root))
+        build_complain(build, PROBLEM_ERROR, (struct mark){.origin = build->origin}, "",
+                       "the task is not inside the suite root '%s'", half->suite_root);
+    merge_all(build);
+    build_agent(build);
+    build_public(build);
+    build_private(build);
+    build_check(build);
+    task->lineage = merge_lineage(build->root);
+    task->resolved = node_to_json(build->root);
+    build_digests(build);
+}
+
+enum load_outcome load_task(struct loader *loader, const struct origin *origin, struct task **ret,
+                            unsigned *ret_line, struct problems *problems)
+{
+    scoped(arena_done) struct arena arena = {0};
+    struct build build = {.loader = loader, .origin = origin, .schema = {&arena, problems}};
+    const struct node *root = yaml_read(&arena, origin, problems);
+    const struct member *id = node_member(root, "task_id");
+
+    if (root == NULL)
+        return LOAD_BROKEN;
+    if (id == NULL)
+        return LOAD_NO_TASK;
+    build.file = schema_load(&build.schema, &task_block, root, NULL);
+    build.task = task_new();
+    note_identity(&build);
+
+    struct task_private *half = build.task->private_half;
+    const struct task_selection *selection = loader->selection;
+
+    *ret = build.task;
+    *ret_line = id->mark.line;
+    if (!selection_matches(selection, half))
+        return LOAD_UNSELECTED;
+    if (half->skip_reason != NULL && (selection == NULL || !selection->include_skipped))
+        return LOAD_SKIPPED;
+    free(half->skip_reason);
+    half->skip_reason = NULL;
+    build_whole(&build);
+    return LOAD_TASK;
+}

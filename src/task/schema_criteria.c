@@ -1,0 +1,403 @@
+/* The tables of success_criteria: what all kinds share, and the parameters of each. */
+#include "task/schema.h"
+
+#define SECONDS_MAX (7.0 * 24 * 3600)
+#define COUNT_MAX 1e9
+
+static const struct field common_fields[] = {
+    {.name = "type", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "which kind"},
+    {.name = "description",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc = "one line for people"},
+    {.name = "weight",
+     .types = TYPE_REAL,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = 1e9,
+     .standard = "1",
+     .doc = "part of the score; 0: informational, neither score nor gate"},
+    {.name = "pass_threshold",
+     .types = TYPE_REAL,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = 1,
+     .standard = "0.9",
+     .doc = "score from which the criterion passes"},
+    {.name = "suite_thresholds",
+     .types = TYPE_MAP,
+     .state = FIELD_LATER,
+     .doc = "metric: least value, over the rows of a dataset"},
+    {.name = "stop_early",
+     .types = TYPE_BLOCK,
+     .block = &stop_early_block,
+     .state = FIELD_LATER,
+     .doc = "arms the criterion to end the run"},
+    {0},
+};
+
+#define PATH_FIELD                                                                                 \
+    {                                                                                              \
+        .name = "path", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .form = FORM_INSIDE,          \
+        .doc = "a path in the workspace, or a glob where no file has that very name"               \
+    }
+#define TEXTS(field_name, text)                                                                    \
+    {                                                                                              \
+        .name = (field_name), .types = TYPE_LIST, .items = TYPE_TEXT, .standard = "[]",            \
+        .doc = (text)                                                                              \
+    }
+#define PATTERN_FLAGS                                                                              \
+    {                                                                                              \
+        .name = "flags", .types = TYPE_INT | TYPE_TEXT, .flags = FIELD_RANGE, .min = 0,            \
+        .max = 511, .standard = "0",                                                               \
+        .doc = "letters of imsx, or the number that Python's re flags make"                        \
+    }
+#define MUST_MATCH                                                                                 \
+    {                                                                                              \
+        .name = "must_match", .types = TYPE_BOOL, .standard = "true",                              \
+        .doc = "false: the pattern must not be found"                                              \
+    }
+
+static const struct field file_exists_fields[] = {PATH_FIELD, {0}};
+static const struct block file_exists_block = {.fields = file_exists_fields};
+
+static const struct field file_contains_fields[] = {
+    PATH_FIELD,
+    TEXTS("includes", "texts that must be in the file"),
+    TEXTS("excludes", "texts that must not be"),
+    {0},
+};
+static const struct block file_contains_block = {.fields = file_contains_fields};
+
+static const struct field file_matches_regex_fields[] = {
+    PATH_FIELD,
+    {.name = "pattern",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED,
+     .doc = "a regex that is searched for"},
+    MUST_MATCH,
+    PATTERN_FLAGS,
+    {0},
+};
+static const struct block file_matches_regex_block = {.fields = file_matches_regex_fields};
+
+static const struct field pattern_fields[] = {
+    {.name = "pattern",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED,
+     .doc = "a regex that is searched for"},
+    MUST_MATCH,
+    PATTERN_FLAGS,
+    {0},
+};
+static const struct block pattern_block = {.title = "pattern", .fields = pattern_fields};
+static const struct field file_check_fields[] = {
+    PATH_FIELD,
+    TEXTS("includes", "texts that must be in the file"),
+    TEXTS("excludes", "texts that must not be"),
+    {.name = "patterns",
+     .types = TYPE_LIST,
+     .items = TYPE_BLOCK,
+     .block = &pattern_block,
+     .standard = "[]",
+     .doc = "regexes"},
+    {0},
+};
+static const struct block file_check_block = {.fields = file_check_fields};
+
+static const char *const operators[] = {"equals", "not_equals", "contains", "gt",     "gte", "lt",
+                                        "lte",    "type",       "regex",    "exists", NULL};
+static const struct field assertion_fields[] = {
+    {.name = "expression",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc = "JMESPath into the document"},
+    {.name = "operator",
+     .types = TYPE_TEXT,
+     .choices = operators,
+     .standard = "equals",
+     .doc = "how the result is compared"},
+    {.name = "expected", .types = TYPE_ANY, .doc = "what it is compared with"},
+    {0},
+};
+static const struct block assertion_block = {.title = "assertion", .fields = assertion_fields};
+static const struct field json_check_fields[] = {
+    PATH_FIELD,
+    {.name = "json_schema", .types = TYPE_MAP, .doc = "a JSON Schema that the document must fit"},
+    {.name = "assertions",
+     .types = TYPE_LIST,
+     .items = TYPE_BLOCK,
+     .block = &assertion_block,
+     .standard = "[]",
+     .doc = "assertions on parts of the document"},
+    {0},
+};
+static const struct block json_check_block = {.fields = json_check_fields};
+
+static const char *const match_choices[] = {"exact", "contains", "regex", NULL};
+static const struct field run_command_fields[] = {
+    {.name = "command",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc = "for a shell in a grading cell, the workspace as its folder; $TASK_DIR and "
+            "$REFERENCE_DIR are set there"},
+    {.name = "timeout",
+     .types = TYPE_REAL,
+     .flags = FIELD_RANGE | FIELD_ABOVE_MIN,
+     .min = 0,
+     .max = SECONDS_MAX,
+     .doc = "seconds; without it the smaller of 30 and sandbox.limits.timeout"},
+    {.name = "expected_exit_code",
+     .types = TYPE_INT,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = 255,
+     .standard = "0",
+     .doc = "the exit status that passes"},
+    {.name = "expected_stdout", .types = TYPE_TEXT, .doc = "what it must print"},
+    {.name = "stdout_match",
+     .types = TYPE_TEXT,
+     .choices = match_choices,
+     .standard = "exact",
+     .doc = "how that is compared, trailing white space aside"},
+    {.name = "score_from_stdout",
+     .types = TYPE_BOOL,
+     .standard = "false",
+     .doc = "the first line printed is the score, 0 to 1"},
+    {.name = "read_only",
+     .types = TYPE_BOOL,
+     .standard = "false",
+     .doc = "the command changes nothing, so it may run after a failed agent too"},
+    {0},
+};
+static const struct block run_command_block = {.fields = run_command_fields};
+
+#define COMMAND_FIELDS                                                                             \
+    {.name = "tool_name",                                                                          \
+     .types = TYPE_TEXT,                                                                           \
+     .flags = FIELD_NOT_EMPTY,                                                                     \
+     .doc = "only calls of this tool: Bash, Read, Write, Edit ..."},                               \
+        {.name = "command_pattern",                                                                \
+         .types = TYPE_TEXT,                                                                       \
+         .flags = FIELD_NOT_EMPTY,                                                                 \
+         .doc = "a regex for the command, or for the JSON of other tools' parameters"},            \
+        {.name = "exclude_pattern",                                                                \
+         .types = TYPE_TEXT,                                                                       \
+         .flags = FIELD_NOT_EMPTY,                                                                 \
+         .doc = "calls that match this do not count"},                                             \
+    {                                                                                              \
+        .name = "require_success", .types = TYPE_BOOL, .standard = "false",                        \
+        .doc = "only calls that succeeded count"                                                   \
+    }
+
+static const struct field command_executed_fields[] = {
+    COMMAND_FIELDS,
+    {.name = "min_count",
+     .types = TYPE_INT,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = COUNT_MAX,
+     .standard = "1",
+     .doc = "calls at least"},
+    {.name = "max_count",
+     .types = TYPE_INT,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = COUNT_MAX,
+     .doc = "calls at most"},
+    {0},
+};
+static const struct block command_executed_block = {.fields = command_executed_fields};
+static const struct field command_not_executed_fields[] = {COMMAND_FIELDS, {0}};
+static const struct block command_not_executed_block = {.fields = command_not_executed_fields};
+
+/* --- kinds that are not built yet --------------------------------------------------------------
+ */
+
+static const struct field skill_triggered_fields[] = {
+    {.name = "skill_name", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "the skill"},
+    {.name = "expected_skill", .types = TYPE_TEXT, .doc = "the skill that should be triggered"},
+    {0},
+};
+static const struct block skill_triggered_block = {.fields = skill_triggered_fields};
+
+#define JUDGE_FIELDS                                                                               \
+    {.name = "prompt", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "what to judge"},       \
+        TEXTS("files", "files that the judge reads"),                                              \
+        {.name = "include_reference",                                                              \
+         .types = TYPE_BOOL,                                                                       \
+         .standard = "true",                                                                       \
+         .doc = "whether the judge reads the reference"},                                          \
+        {.name = "include_agent_output",                                                           \
+         .types = TYPE_BOOL,                                                                       \
+         .standard = "false",                                                                      \
+         .doc = "whether it reads the agent's last message"},                                      \
+        {.name = "include_tool_calls",                                                             \
+         .types = TYPE_BOOL,                                                                       \
+         .standard = "false",                                                                      \
+         .doc = "whether it reads the tool calls"},                                                \
+        {.name = "include_dialog",                                                                 \
+         .types = TYPE_BOOL,                                                                       \
+         .standard = "false",                                                                      \
+         .doc = "whether it reads the dialog"},                                                    \
+        {.name = "model", .types = TYPE_TEXT, .doc = "the judge's model"},                         \
+        {.name = "temperature", .types = TYPE_REAL, .standard = "0", .doc = "its temperature"},    \
+        {.name = "max_tokens", .types = TYPE_INT, .standard = "2000", .doc = "its answer"},        \
+        {.name = "max_file_chars", .types = TYPE_INT, .standard = "20000", .doc = "of each file"}, \
+    {                                                                                              \
+        .name = "max_dialog_chars", .types = TYPE_INT, .standard = "80000", .doc = "of the dialog" \
+    }
+
+static const struct field llm_judge_fields[] = {JUDGE_FIELDS, {0}};
+static const struct block llm_judge_block = {.fields = llm_judge_fields};
+static const struct field agent_judge_fields[] = {
+    JUDGE_FIELDS,
+    {.name = "agent", .types = TYPE_BLOCK, .block = &agent_block, .doc = "the judging agent"},
+    {.name = "max_turns", .types = TYPE_INT, .standard = "50", .doc = "its turns"},
+    {.name = "turn_timeout", .types = TYPE_REAL, .standard = "300", .doc = "seconds for it"},
+    {0},
+};
+static const struct block agent_judge_block = {.fields = agent_judge_fields};
+
+static const struct field cli_called_fields[] = {
+    {.name = "log", .types = TYPE_TEXT, .form = FORM_INSIDE, .doc = "the call log"},
+    {.name = "tool", .types = TYPE_TEXT, .doc = "the program"},
+    {.name = "verb", .types = TYPE_TEXT, .doc = "its subcommand; or verb_any_of"},
+    TEXTS("verb_any_of", "several; or verb"),
+    TEXTS("positional", "arguments in their places"),
+    {.name = "flags", .types = TYPE_MAP, .doc = "conditions on flags"},
+    TEXTS("value_flags", "flags that take a value"),
+    {.name = "ignore_flags",
+     .types = TYPE_LIST,
+     .items = TYPE_TEXT,
+     .doc = "flags that do not matter; output"},
+    {.name = "min_count", .types = TYPE_INT, .standard = "1", .doc = "calls at least"},
+    {.name = "max_count", .types = TYPE_INT, .doc = "calls at most"},
+    {0},
+};
+static const struct block cli_called_block = {.fields = cli_called_fields};
+
+static const struct field classification_match_fields[] = {
+    PATH_FIELD,
+    {.name = "expected_label", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "the label"},
+    TEXTS("allowed_labels", "all labels"),
+    {.name = "case_sensitive",
+     .types = TYPE_BOOL,
+     .standard = "false",
+     .doc = "whether case counts"},
+    {0},
+};
+static const struct block classification_match_block = {.fields = classification_match_fields};
+
+static const struct field commands_efficiency_fields[] = {
+    {.name = "expected_commands",
+     .types = TYPE_INT,
+     .flags = FIELD_REQUIRED | FIELD_RANGE,
+     .min = 1,
+     .max = COUNT_MAX,
+     .doc = "commands that a good run takes"},
+    {0},
+};
+static const struct block commands_efficiency_block = {.fields = commands_efficiency_fields};
+
+static const char *const comparison_choices[] = {"token", "ast", "complexity", NULL};
+static const struct field reference_comparison_fields[] = {
+    {.name = "agent_file",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED,
+     .form = FORM_INSIDE,
+     .doc = "a file of the workspace"},
+    {.name = "reference_file",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED,
+     .form = FORM_INSIDE,
+     .doc = "a file of the reference"},
+    {.name = "comparison_method",
+     .types = TYPE_TEXT,
+     .choices = comparison_choices,
+     .standard = "ast",
+     .doc = "how they are compared"},
+    {.name = "similarity_threshold",
+     .types = TYPE_REAL,
+     .standard = "0.8",
+     .doc = "for the report only"},
+    {0},
+};
+static const struct block reference_comparison_block = {.fields = reference_comparison_fields};
+
+static const struct field harbor_tests_fields[] = {
+    {.name = "tests", .types = TYPE_TEXT, .doc = "the folder with test.sh"},
+    {0},
+};
+static const struct block harbor_tests_block = {.fields = harbor_tests_fields};
+
+static const struct kind criterion_kind_rows[] = {
+    {.name = "file_exists", .block = &file_exists_block, .doc = "a file or folder is there"},
+    {.name = "file_contains",
+     .block = &file_contains_block,
+     .doc = "mean of the ratio of includes found and of excludes not found"},
+    {.name = "file_matches_regex",
+     .block = &file_matches_regex_block,
+     .doc = "a pattern is found in a file, or not"},
+    {.name = "file_check",
+     .block = &file_check_block,
+     .doc = "mean over the kinds of check that are given"},
+    {.name = "json_check",
+     .block = &json_check_block,
+     .doc = "mean of the schema (0 or 1) and the ratio of assertions that hold"},
+    {.name = "run_command",
+     .block = &run_command_block,
+     .doc = "a command ends and prints as expected"},
+    {.name = "command_executed",
+     .block = &command_executed_block,
+     .doc = "the agent called a tool: min(1, n / min_count), or 0 or 1 when bounded"},
+    {.name = "command_not_executed",
+     .block = &command_not_executed_block,
+     .doc = "the agent never made such a call"},
+    {.name = "skill_triggered",
+     .state = FIELD_LATER,
+     .block = &skill_triggered_block,
+     .doc = "the agent used a skill"},
+    {.name = "llm_judge", .state = FIELD_LATER, .block = &llm_judge_block, .doc = "a model judges"},
+    {.name = "agent_judge",
+     .state = FIELD_LATER,
+     .block = &agent_judge_block,
+     .doc = "an agent judges, in a grading cell"},
+    {.name = "cli_called",
+     .state = FIELD_LATER,
+     .block = &cli_called_block,
+     .doc = "a mocked program was called so"},
+    {.name = "classification_match",
+     .state = FIELD_LATER,
+     .block = &classification_match_block,
+     .doc = "a file holds the expected label"},
+    {.name = "commands_efficiency",
+     .state = FIELD_LATER,
+     .block = &commands_efficiency_block,
+     .doc = "expected / max(actual, expected)"},
+    {.name = "reference_comparison",
+     .state = FIELD_LATER,
+     .block = &reference_comparison_block,
+     .doc = "how like the reference a file is"},
+    {.name = "harbor_tests",
+     .state = FIELD_LATER,
+     .block = &harbor_tests_block,
+     .doc = "tests/test.sh and its reward file"},
+    {.name = "program_stdout_equals",
+     .state = FIELD_REMOVED,
+     .hint = "use run_command with expected_stdout"},
+    {.name = "code_lints",
+     .state = FIELD_REMOVED,
+     .hint = "use run_command with the linter's command"},
+    {.name = "scored_command",
+     .state = FIELD_REMOVED,
+     .hint = "use run_command with score_from_stdout: true"},
+    {.name = "pytest",
+     .state = FIELD_REMOVED,
+     .hint = "use run_command with 'python3 -m pytest PATH'"},
+    {.name = "uipath_eval", .state = FIELD_REMOVED, .hint = "use run_command with that program"},
+    {.name = "system_one_judge", .state = FIELD_REMOVED, .hint = "use llm_judge"},
+    {0},
+};
+const struct kinds criterion_kinds = {
+    .title = "criterion", .common = common_fields, .kinds = criterion_kind_rows};

@@ -1,0 +1,63 @@
+/* Which tasks --only, --tags and --exclude-tags take. */
+#include "task/internal.h"
+
+/* "a,b": any of them is among the tags. */
+static bool has_any(const char *words, const struct str_list *tags)
+{
+    for (const char *s = words; *s != '\0';) {
+        size_t length = strcspn(s, ",");
+        scoped(mem_freep) char *word = str_ndup(s, length);
+
+        if (length > 0 && str_list_has(tags, word))
+            return true;
+        s += length + (s[length] == ',' ? 1 : 0);
+    }
+    return false;
+}
+
+/* Every item is met. */
+static bool has_all(const struct str_list *items, const struct str_list *tags)
+{
+    for (size_t i = 0; i < items->count; i++) {
+        if (!has_any(items->items[i], tags))
+            return false;
+    }
+    return true;
+}
+
+bool selection_matches(const struct task_selection *selection, const struct task_private *half)
+{
+    if (selection == NULL)
+        return true;
+    const struct str_list *only = selection->only, *tags = selection->tags;
+    const struct str_list *excluded = selection->exclude_tags;
+
+    if (only != NULL && only->count > 0 && !str_list_has(only, half->task_id))
+        return false;
+    if (tags != NULL && !has_all(tags, &half->tags))
+        return false;
+    return excluded == NULL || excluded->count == 0 || !has_all(excluded, &half->tags);
+}
+
+void selection_check(const struct task_selection *selection, const struct str_list *ids,
+                     struct problems *problems)
+{
+    const struct str_list *only = selection->only;
+
+    for (size_t i = 0; only != NULL && i < only->count; i++) {
+        const char *id = only->items[i];
+        scoped(mem_freep) char *flag = str_format("--only %s", id);
+        struct origin origin = {.source = "--only", .file = flag};
+        struct mark mark = {.origin = &origin};
+        const char *near;
+
+        if (str_list_has(ids, id))
+            continue;
+        near = str_nearest(id, (const char *const *)ids->items, ids->count);
+        if (near != NULL)
+            problems_add(problems, PROBLEM_ERROR, mark, NULL,
+                         "no task has this id, did you mean '%s'?", near);
+        else
+            problems_add(problems, PROBLEM_ERROR, mark, NULL, "no task has this id");
+    }
+}

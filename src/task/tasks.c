@@ -1,0 +1,241 @@
+/* From paths to a set of tasks, and from one text to one task. */
+#include <errno.h>
+
+#include "task/internal.h"
+
+/* One task file that was read. */
+struct loaded {
+    struct task *task;
+    char *file;
+    unsigned line; /* of its task_id */
+    enum load_outcome outcome;
+};
+
+struct loading {
+    struct loader loader;
+    struct loaded *items;
+    size_t count;
+    struct problems *problems;
+};
+
+static void complain_file(struct problems *problems, enum problem_level level, const char *file,
+                          const char *message)
+{
+    struct origin origin = {.source = "task", .file = file};
+
+    problems_add(problems, level, (struct mark){.origin = &origin}, NULL, "%s", message);
+}
+
+/* The folder of a file as an absolute, normal path. */
+static char *dir_of(const struct loader *loader, const char *file)
+{
+    scoped(mem_freep) char *dir = path_dir(file);
+    scoped(mem_freep) char *whole = path_join(loader->cwd, dir);
+
+    return path_normal(whole);
+}
+
+/* False: nothing to load; said why if it matters. */
+static bool read_file(struct loading *loading, const char *path, bool named, struct buf *ret)
+{
+    scoped(mem_freep) char *wrong = NULL;
+    int r = source_read(loading->loader.reader, path, TASK_BYTES_MAX, ret, &wrong);
+
+    if (r == 0)
+        return true;
+    if (wrong == NULL)
+        wrong = str_dup("does not exist");
+    bool is_large = str_starts(wrong, "larger");
+
+    /* A large file that a folder happens to hold is hardly a task; passing over it is said. */
+    complain_file(loading->problems, is_large && !named ? PROBLEM_WARNING : PROBLEM_ERROR, path,
+                  wrong);
+    return false;
+}
+
+static void keep(struct loading *loading, const struct loaded *loaded)
+{
+    if ((loading->count & (loading->count - 1)) == 0)
+        loading->items = mem_resize(loading->items, loading->count == 0 ? 1 : loading->count * 2,
+                                    sizeof(struct loaded));
+    loading->items[loading->count++] = *loaded;
+}
+
+static void load_file(struct loading *loading, const char *path, bool named)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    if (!read_file(loading, path, named, &text))
+        return;
+    scoped(mem_freep) char *dir = dir_of(&loading->loader, path);
+    scoped(problems_done) struct problems problems = {0};
+    struct origin origin = {.source = "task",
+                            .file = path,
+                            .dir = dir,
+                            .text = buf_text(&text),
+                            .length = text.size_bytes};
+    struct loaded loaded = {0};
+
+    loaded.outcome = load_task(&loading->loader, &origin, &loaded.task, &loaded.line, &problems);
+    problems_sort(&problems, 0);
+    switch (loaded.outcome) {
+    case LOAD_NO_TASK:
+        if (named)
+            complain_file(loading->problems, PROBLEM_ERROR, path, "no task_id in it: not a task");
+        return;
+    case LOAD_BROKEN:
+        /* Other YAML in the folder is none of our business; what speaks of a task_id is. */
+        if (named || strstr(origin.text, "task_id") != NULL)
+            problems_move(loading->problems, &problems);
+        return;
+    case LOAD_TASK:
+        problems_move(loading->problems, &problems);
+        break;
+    case LOAD_UNSELECTED:
+    case LOAD_SKIPPED:
+        break;
+    }
+    loaded.file = str_dup(path);
+    keep(loading, &loaded);
+}
+
+static int compare_loaded(const void *a, const void *b)
+{
+    const struct loaded *left = a, *right = b;
+    int order = strcmp(task_id(left->task), task_id(right->task));
+
+    return order != 0 ? order : strcmp(left->file, right->file);
+}
+
+/* Two files of one id, unless neither is wanted. An empty id has been complained about. */
+static void check_duplicates(const struct loading *loading)
+{
+    for (size_t i = 1; i < loading->count; i++) {
+        const struct loaded *first = &loading->items[i - 1], *second = &loading->items[i];
+        const char *id = task_id(second->task);
+        struct origin origin = {.source = "task", .file = second->file};
+        struct mark mark = {&origin, second->line, 1};
+        struct path path = {.name = "task_id"};
+
+        if (id[0] == '\0' || strcmp(task_id(first->task), id) != 0)
+            continue;
+        if (first->outcome == LOAD_UNSELECTED && second->outcome == LOAD_UNSELECTED)
+            continue;
+        problems_add(loading->problems, PROBLEM_ERROR, mark, &path, "'%s' is also the id of %s:%u",
+                     id, first->file, first->line);
+    }
+}
+
+static void check_selection(const struct loading *loading)
+{
+    struct str_list ids = {0};
+
+    for (size_t i = 0; i < loading->count; i++)
+        str_list_add(&ids, task_id(loading->items[i].task));
+    selection_check(loading->loader.selection, &ids, loading->problems);
+    str_list_done(&ids);
+}
+
+static void hand_over(struct loading *loading, struct task_set *ret)
+{
+    struct task_set set = {.tasks = mem_new(loading->count + 1, sizeof(struct task *))};
+
+    for (size_t i = 0; i < loading->count; i++) {
+        struct loaded *item = &loading->items[i];
+
+        if (item->outcome == LOAD_UNSELECTED)
+            continue;
+        set.skipped_count += item->outcome == LOAD_SKIPPED;
+        set.tasks[set.count++] = take(item->task);
+    }
+    *ret = set;
+}
+
+static void loading_done(struct loading *loading)
+{
+    for (size_t i = 0; i < loading->count; i++) {
+        task_free(loading->items[i].task);
+        free(loading->items[i].file);
+    }
+    free(loading->items);
+    loader_done(&loading->loader);
+}
+
+static int load_all(struct loading *loading, const struct str_list *paths, struct error **err)
+{
+    scoped(file_list_done) struct file_list files = {0};
+
+    walk_paths(loading->loader.reader, paths, &files, loading->problems);
+    for (size_t i = 0; i < files.count; i++) {
+        if (loading->count >= TASKS_MAX)
+            return error_set(err, ERROR_LIMIT, "more than %d tasks", TASKS_MAX);
+        load_file(loading, files.paths[i], files.named[i]);
+    }
+    if (loading->count > 1)
+        qsort(loading->items, loading->count, sizeof(struct loaded), compare_loaded);
+    check_duplicates(loading);
+    return 0;
+}
+
+int tasks_load(const struct str_list *paths, const struct task_reader *reader,
+               const struct task_overrides *overrides, const struct task_selection *selection,
+               struct task_set *ret, struct problems *problems, struct error **err)
+{
+    scoped(loading_done) struct loading loading = {.problems = problems};
+    size_t errors_before = problems->error_count;
+
+    loader_init(&loading.loader, reader, overrides, problems);
+    loading.loader.selection = selection;
+    if (problems->error_count > errors_before)
+        return error_set(err, ERROR_USER, "the command line has errors");
+    int r = load_all(&loading, paths, err);
+
+    if (r < 0)
+        return r;
+    if (loading.count > 0)
+        check_selection(&loading);
+    size_t count = problems->error_count - errors_before;
+
+    if (count > 0)
+        return error_set(err, ERROR_TASK, "%zu %s in what was to be loaded", count,
+                         count == 1 ? "error" : "errors");
+    if (loading.count == 0)
+        return error_set(err, ERROR_USER, "no task found: a task is a YAML file with a task_id");
+    hand_over(&loading, ret);
+    return 0;
+}
+
+void task_set_done(struct task_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        task_free(set->tasks[i]);
+    free(set->tasks);
+    *set = (struct task_set){0};
+}
+
+int task_parse(const char *name, const char *text, size_t length, const struct task_reader *reader,
+               const struct task_overrides *overrides, struct task **ret, struct problems *problems,
+               struct error **err)
+{
+    scoped(loader_done) struct loader loader = {0};
+    scoped(task_freep) struct task *task = NULL;
+    size_t errors_before = problems->error_count, first = problems->count;
+    unsigned line;
+
+    loader_init(&loader, reader, overrides, problems);
+    scoped(mem_freep) char *dir = dir_of(&loader, name);
+    struct origin origin = {
+        .source = "task", .file = name, .dir = dir, .text = text, .length = length};
+    static const struct task_selection all = {.include_skipped = true};
+
+    loader.selection = &all;
+    if (load_task(&loader, &origin, &task, &line, problems) == LOAD_NO_TASK)
+        complain_file(problems, PROBLEM_ERROR, name, "no task_id in it: not a task");
+    problems_sort(problems, first);
+    if (problems->error_count > errors_before)
+        return error_set(err, ERROR_TASK, "%s: %zu %s", name, problems->error_count - errors_before,
+                         problems->error_count - errors_before == 1 ? "error" : "errors");
+    ASSERT(task != NULL);
+    *ret = take(task);
+    return 0;
+}
