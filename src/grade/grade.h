@@ -49,7 +49,8 @@ void grade_command_result_done(struct grade_command_result *result) nonnull(1);
 enum grade_file_state {
     GRADE_FILE_OK,
     GRADE_FILE_ABSENT,
-    GRADE_FILE_NOT_REGULAR, /* a directory, or a link that leads out: text says which */
+    GRADE_FILE_NOT_REGULAR, /* a link that leads out, a FIFO...: content says which, when set */
+    GRADE_FILE_DIRECTORY,   /* of this literal name: exists, but cannot be read */
     GRADE_FILE_TOO_LARGE,
     GRADE_FILE_AMBIGUOUS, /* a glob with several matches, listed in matches */
 };

@@ -3,8 +3,7 @@
 #include "base/mem.h"
 #include "grade/jmespath_internal.h"
 
-/* --- life ----------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 int jmespath_compile(const char *text, struct jmespath **ret, struct error **err)
 {
@@ -43,8 +42,7 @@ void jmespath_freep(struct jmespath **expression)
     *expression = NULL;
 }
 
-/* --- evaluation ----------------------------------------------------------------------------------
- */
+/* --- evaluation ------------------------------------------------------------------------------ */
 
 json_t *evaluation_fail(struct evaluation *evaluation, const char *fmt, ...)
 {

@@ -5,8 +5,7 @@
 
 /* Functions over arrays. */
 
-/* --- sums ----------------------------------------------------------------------------------------
- */
+/* --- sums ------------------------------------------------------------------------------------ */
 
 /* json has no infinity: a sum beyond the range of numbers fails the evaluation. */
 static json_t *real_number(struct evaluation *evaluation, double real)
@@ -49,8 +48,7 @@ json_t *call_avg(struct evaluation *evaluation, const struct argument *arguments
     return real_number(evaluation, sum / (double)size);
 }
 
-/* --- strings and turned arrays -------------------------------------------------------------------
- */
+/* --- strings and turned arrays --------------------------------------------------------------- */
 
 json_t *call_join(struct evaluation *evaluation, const struct argument *arguments, size_t count)
 {
@@ -123,8 +121,7 @@ json_t *call_map(struct evaluation *evaluation, const struct argument *arguments
     return take(result);
 }
 
-/* --- order ---------------------------------------------------------------------------------------
- */
+/* --- order ----------------------------------------------------------------------------------- */
 
 /* One element with what it is ordered by; index keeps the order of equals. */
 struct keyed {

@@ -6,8 +6,7 @@
 
 /* Functions over single values, the table of all, and the check of their arguments. */
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --------------------------------------------------------------------------------- */
 
 /* A real without a fraction becomes an integer where it fits. */
 static json_t *whole_number(double real)
@@ -52,8 +51,7 @@ static json_t *call_floor(struct evaluation *evaluation, const struct argument *
     return round_number(arguments[0].value, floor);
 }
 
-/* --- strings -------------------------------------------------------------------------------------
- */
+/* --- strings --------------------------------------------------------------------------------- */
 
 /* Whether the bytes at haystack + offset are those of needle. */
 static bool has_at(const json_t *haystack, const json_t *needle, size_t offset)
@@ -103,8 +101,7 @@ static json_t *call_contains(struct evaluation *evaluation, const struct argumen
     return evaluation->budget.exhausted && !evaluation_step(evaluation, 1) ? NULL : json_false();
 }
 
-/* --- any value -----------------------------------------------------------------------------------
- */
+/* --- any value ------------------------------------------------------------------------------- */
 
 static json_t *call_length(struct evaluation *evaluation, const struct argument *arguments,
                            size_t count)
@@ -187,8 +184,7 @@ static json_t *call_to_string(struct evaluation *evaluation, const struct argume
     return json_made(json_stringn(buf_text(&text), text.size_bytes));
 }
 
-/* --- objects -------------------------------------------------------------------------------------
- */
+/* --- objects --------------------------------------------------------------------------------- */
 
 static json_t *call_keys(struct evaluation *evaluation, const struct argument *arguments,
                          size_t count)
@@ -239,8 +235,7 @@ static json_t *call_merge(struct evaluation *evaluation, const struct argument *
     return take(merged);
 }
 
-/* --- the table -----------------------------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------------------------- */
 
 #define TYPE_ORDERED (TYPE_NUMBERS | TYPE_STRINGS)
 #define ANY_COUNT FUNCTION_ARGUMENTS_MAX
@@ -302,8 +297,7 @@ unsigned function_types(const struct function *function, size_t index)
     return function->types[0];
 }
 
-/* --- arguments -----------------------------------------------------------------------------------
- */
+/* --- arguments ------------------------------------------------------------------------------- */
 
 static bool all_of(const json_t *array, bool strings)
 {

@@ -7,8 +7,7 @@
 #include "grade/jmespath.h"
 #include "grade/value.h"
 
-/* --- tokens --------------------------------------------------------------------------------------
- */
+/* --- tokens ---------------------------------------------------------------------------------- */
 
 enum token_type {
     TOKEN_END,
@@ -58,8 +57,7 @@ must_check int jmespath_lex(const char *text, struct token_list *ret, struct err
     nonnull(1, 2);
 void token_list_done(struct token_list *list) nonnull(1);
 
-/* --- the tree ------------------------------------------------------------------------------------
- */
+/* --- the tree -------------------------------------------------------------------------------- */
 
 enum node_type {
     NODE_CURRENT,
@@ -107,8 +105,7 @@ struct jmespath {
 must_check int jmespath_parse(const struct token_list *tokens, struct jmespath *expression,
                               struct error **err) nonnull(1, 2);
 
-/* --- evaluation ----------------------------------------------------------------------------------
- */
+/* --- evaluation ------------------------------------------------------------------------------ */
 
 /* One evaluation. A function that returns NULL has set err and r. */
 struct evaluation {
@@ -127,8 +124,7 @@ json_t *json_made(json_t *value);
 /* False for null, false, "", [] and {}. */
 bool value_is_true(const json_t *value) nonnull(1);
 
-/* --- functions -----------------------------------------------------------------------------------
- */
+/* --- functions ------------------------------------------------------------------------------- */
 
 enum argument_types {
     TYPE_NULL = 1 << 0,

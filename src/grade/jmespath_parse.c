@@ -34,8 +34,7 @@ struct parser {
 
 static struct node *parse_expression(struct parser *parser, int power);
 
-/* --- small parts ---------------------------------------------------------------------------------
- */
+/* --- small parts ----------------------------------------------------------------------------- */
 
 static const char *token_name(enum token_type type)
 {
@@ -171,8 +170,7 @@ static int power_of(enum token_type type)
     return (size_t)type < ARRAY_SIZE(powers) ? powers[type] : POWER_NONE;
 }
 
-/* --- brackets and braces -------------------------------------------------------------------------
- */
+/* --- brackets and braces --------------------------------------------------------------------- */
 
 /* After "[": one expression or more, up to "]". */
 static struct node *parse_list(struct parser *parser, size_t offset)
@@ -321,8 +319,7 @@ static struct node *parse_projected(struct parser *parser, int power)
     return parse_after_dot(parser, power);
 }
 
-/* --- calls ---------------------------------------------------------------------------------------
- */
+/* --- calls ----------------------------------------------------------------------------------- */
 
 static struct node *check_count(struct parser *parser, struct node *call)
 {
@@ -403,8 +400,7 @@ static struct node *parse_name(struct parser *parser, const struct token *token)
     return field;
 }
 
-/* --- expressions ---------------------------------------------------------------------------------
- */
+/* --- expressions ----------------------------------------------------------------------------- */
 
 static struct node *parse_left_bracket(struct parser *parser, size_t offset)
 {

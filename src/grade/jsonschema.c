@@ -7,8 +7,7 @@
 #define VALIDATION_DEPTH_MAX 2500
 #define SHOWN_BYTES_MAX 120
 
-/* --- pointers ------------------------------------------------------------------------------------
- */
+/* --- pointers -------------------------------------------------------------------------------- */
 
 void pointer_key(struct buf *pointer, const char *key)
 {
@@ -37,8 +36,7 @@ void pointer_cut(struct buf *pointer, size_t size)
     pointer->data[size] = '\0';
 }
 
-/* --- complaints ----------------------------------------------------------------------------------
- */
+/* --- complaints ------------------------------------------------------------------------------ */
 
 bool schema_complain(struct validation *validation, const json_t *value, const char *fmt, ...)
 {
@@ -82,8 +80,7 @@ bool schema_matches(struct validation *validation, const char *pattern, const ch
     return false;
 }
 
-/* --- schemas -------------------------------------------------------------------------------------
- */
+/* --- schemas --------------------------------------------------------------------------------- */
 
 bool schema_holds(struct validation *validation, const json_t *schema, json_t *value)
 {

@@ -112,8 +112,7 @@ static int complain(struct compiler *compiler, const char *fmt, ...)
                      buf_text(&compiler->pointer), buf_text(&message));
 }
 
-/* --- patterns and references ---------------------------------------------------------------------
- */
+/* --- patterns and references ----------------------------------------------------------------- */
 
 struct regex *schema_regex(const struct schema *schema, const char *pattern)
 {
@@ -187,8 +186,7 @@ static int check_reference(struct compiler *compiler, const json_t *value)
     return 0;
 }
 
-/* --- values of keywords --------------------------------------------------------------------------
- */
+/* --- values of keywords ---------------------------------------------------------------------- */
 
 static bool is_type_name(const json_t *value)
 {
@@ -328,8 +326,7 @@ static int check_value(struct compiler *compiler, json_t *value, enum keyword_ki
     return 0;
 }
 
-/* --- schemas -------------------------------------------------------------------------------------
- */
+/* --- schemas --------------------------------------------------------------------------------- */
 
 static int find_keyword(struct compiler *compiler, const char *name, size_t *ret)
 {
@@ -390,8 +387,7 @@ static int check_schema(struct compiler *compiler, json_t *schema)
     return r;
 }
 
-/* --- schemas that never get anywhere -------------------------------------------------------------
- */
+/* --- schemas that never get anywhere --------------------------------------------------------- */
 
 /* Schemas on the way from a reference to itself without a step into the data. */
 struct walk {

@@ -4,8 +4,7 @@
 #include "base/str.h"
 #include "grade/jsonschema_internal.h"
 
-/* --- values of any type --------------------------------------------------------------------------
- */
+/* --- values of any type ---------------------------------------------------------------------- */
 
 static bool has_type(const json_t *value, const char *type)
 {
@@ -135,8 +134,7 @@ bool keywords_any(struct validation *validation, const json_t *schema, json_t *v
     return valid;
 }
 
-/* --- numbers -------------------------------------------------------------------------------------
- */
+/* --- numbers --------------------------------------------------------------------------------- */
 
 static bool check_bound(struct validation *validation, const json_t *schema, const char *keyword,
                         const json_t *value)
@@ -190,8 +188,7 @@ bool keywords_number(struct validation *validation, const json_t *schema, json_t
     return schema_complain(validation, value, "a multiple of %s", buf_text(&text));
 }
 
-/* --- sizes ---------------------------------------------------------------------------------------
- */
+/* --- sizes ----------------------------------------------------------------------------------- */
 
 /* what: "characters", "items" or "properties". */
 static bool check_size(struct validation *validation, const json_t *schema, const char *minimum,
@@ -228,8 +225,7 @@ bool keywords_string(struct validation *validation, const json_t *schema, json_t
     return schema_complain(validation, value, "a match of /%s/", pattern);
 }
 
-/* --- arrays --------------------------------------------------------------------------------------
- */
+/* --- arrays ---------------------------------------------------------------------------------- */
 
 /* prefixItems and then items; or, in the older form, items as a list and then additionalItems. */
 static bool check_items(struct validation *validation, const json_t *schema, json_t *array)
@@ -330,8 +326,7 @@ bool keywords_array(struct validation *validation, const json_t *schema, json_t 
     return valid;
 }
 
-/* --- objects -------------------------------------------------------------------------------------
- */
+/* --- objects --------------------------------------------------------------------------------- */
 
 static bool check_names(struct validation *validation, const json_t *names, const json_t *object,
                         const char *because)

@@ -172,8 +172,7 @@ enum regex_outcome regex_search(struct regex *regex, const char *subject, size_t
     return search_valid(regex, buf_text(&valid), valid.size_bytes);
 }
 
-/* --- flags ---------------------------------------------------------------------------------------
- */
+/* --- flags ----------------------------------------------------------------------------------- */
 
 static int parse_letters(const char *letters, unsigned *ret, struct error **err)
 {

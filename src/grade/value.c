@@ -20,8 +20,7 @@ bool budget_take(struct budget *budget, uint64_t steps)
     return true;
 }
 
-/* --- reading -------------------------------------------------------------------------------------
- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 int value_parse(const char *text, size_t size, json_t **ret, struct error **err)
 {
@@ -44,8 +43,7 @@ int value_parse(const char *text, size_t size, json_t **ret, struct error **err)
     return 0;
 }
 
-/* --- comparing -----------------------------------------------------------------------------------
- */
+/* --- comparing ------------------------------------------------------------------------------- */
 
 static int order(bool less, bool greater)
 {
@@ -189,8 +187,7 @@ size_t value_string_runes(const json_t *value)
     return runes;
 }
 
-/* --- writing -------------------------------------------------------------------------------------
- */
+/* --- writing --------------------------------------------------------------------------------- */
 
 struct writer {
     struct buf *buf;

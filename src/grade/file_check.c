@@ -1,0 +1,64 @@
+#include "grade/internal.h"
+
+int file_check_check(const struct criterion *criterion, struct error **err)
+{
+    const json_t *patterns = json_object_get(criterion->params, "patterns");
+    int r = config_path(criterion, err);
+
+    for (size_t i = 0; r == 0 && i < json_array_size(patterns); i++) {
+        r = content_pattern_check(json_array_get(patterns, i), err);
+        if (r < 0)
+            return error_wrap(err, r, "patterns[%zu]", i);
+    }
+    return r;
+}
+
+/* *ret_limit: one of them takes too long. */
+static int check_patterns(const json_t *patterns, const struct buf *content, struct tally *ret,
+                          bool *ret_limit, struct buf *details, struct error **err)
+{
+    struct tally tally = {.total = json_array_size(patterns)};
+
+    *ret_limit = false;
+    for (size_t i = 0; i < tally.total; i++) {
+        enum pattern_result result = PATTERN_FAILS;
+        int r = content_pattern(json_array_get(patterns, i), content, details, &result, err);
+
+        if (r < 0)
+            return r;
+        tally.holding += result == PATTERN_HOLDS;
+        *ret_limit |= result == PATTERN_LIMIT;
+    }
+    if (tally.total > 0)
+        buf_format(details, "patterns: %zu of %zu hold\n", tally.holding, tally.total);
+    *ret = tally;
+    return 0;
+}
+
+int file_check_evaluate(const struct criterion *criterion, const struct grade_input *input,
+                        struct verdict *ret, struct error **err)
+{
+    scoped(grade_file_done) struct grade_file file = {0};
+    scoped(buf_done) struct buf details = DETAILS_INIT;
+    bool readable = false, limit = false;
+    int r = content_read(criterion, input, &file, &readable, &details, ret, err);
+
+    if (r < 0 || !readable)
+        return r;
+    struct tally tallies[3] = {
+        content_texts(&file.content, json_object_get(criterion->params, "includes"), true,
+                      &details),
+        content_texts(&file.content, json_object_get(criterion->params, "excludes"), false,
+                      &details),
+    };
+
+    r = check_patterns(json_object_get(criterion->params, "patterns"), &file.content, &tallies[2],
+                       &limit, &details, err);
+    if (r < 0)
+        return r;
+    if (limit)
+        verdict_agent_error(ret, &details);
+    else
+        verdict_score(ret, tally_mean(tallies, ARRAY_SIZE(tallies)), &details);
+    return 0;
+}

@@ -1,0 +1,34 @@
+#include "grade/internal.h"
+
+int file_matches_regex_check(const struct criterion *criterion, struct error **err)
+{
+    int r = config_path(criterion, err);
+
+    return r < 0 ? r : content_pattern_check(criterion->params, err);
+}
+
+int file_matches_regex_evaluate(const struct criterion *criterion, const struct grade_input *input,
+                                struct verdict *ret, struct error **err)
+{
+    scoped(grade_file_done) struct grade_file file = {0};
+    scoped(buf_done) struct buf details = DETAILS_INIT;
+    enum pattern_result result = PATTERN_FAILS;
+    bool readable = false;
+    int r = content_read(criterion, input, &file, &readable, &details, ret, err);
+
+    if (r < 0 || !readable)
+        return r;
+    r = content_pattern(criterion->params, &file.content, &details, &result, err);
+    if (r < 0)
+        return r;
+    if (result == PATTERN_LIMIT) {
+        verdict_agent_error(ret, &details);
+        return 0;
+    }
+    if (result == PATTERN_HOLDS)
+        buf_format(&details, "/%s/ %s", json_get_text(criterion->params, "pattern"),
+                   json_get_bool(criterion->params, "must_match", true) ? "has a match"
+                                                                        : "has no match");
+    verdict_score(ret, result == PATTERN_HOLDS ? 1 : 0, &details);
+    return 0;
+}
