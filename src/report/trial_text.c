@@ -1,0 +1,221 @@
+#include "report/trial_text.h"
+
+#include "base/mem.h"
+
+enum trial_look trial_look(const struct trial_record *record)
+{
+    if (record->integrity == INTEGRITY_COMPROMISED)
+        return LOOK_FAILED;
+
+    switch (record->status) {
+    case STATUS_SUCCESS:
+        return LOOK_PASSED;
+    case STATUS_FAILURE:
+    case STATUS_MAX_TURNS_EXHAUSTED:
+    case STATUS_TIMEOUT:
+    case STATUS_TOKEN_BUDGET_EXCEEDED:
+    case STATUS_COST_BUDGET_EXCEEDED:
+        return LOOK_FAILED;
+    case STATUS_ERROR:
+    case STATUS_BUILD_FAILED:
+        return LOOK_ERROR;
+    case STATUS_NOT_GRADED:
+    case STATUS_SKIPPED:
+    case STATUS_COUNT:
+        return LOOK_NEUTRAL;
+    }
+    return LOOK_NEUTRAL;
+}
+
+struct trial_naming trial_naming(const struct run_trials *trials)
+{
+    struct trial_naming naming = {0};
+
+    for (size_t i = 0; i < trials->count; i++) {
+        naming.variants |= strcmp(trials->records[i].variant_id, "default") != 0;
+        naming.replicates |= trials->records[i].replicate > 0;
+    }
+    return naming;
+}
+
+void trial_name(struct buf *buf, const struct trial_record *record,
+                const struct trial_naming *naming)
+{
+    buf_text_append(buf, record->task_id);
+    if (naming->variants)
+        buf_format(buf, " [%s]", record->variant_id);
+    if (naming->replicates)
+        buf_format(buf, " #%02u", record->replicate);
+}
+
+/* --- why ------------------------------------------------------------------------------------ */
+
+static void criteria_reason(struct buf *buf, const struct trial_record *record)
+{
+    const struct criterion_record *first = NULL;
+    size_t more = 0;
+
+    for (size_t i = 0; i < record->criterion_count; i++) {
+        const struct criterion_record *criterion = &record->criteria[i];
+
+        if (!criterion->gating || !criterion_failed(criterion))
+            continue;
+        if (first == NULL)
+            first = criterion;
+        else
+            more++;
+    }
+    if (first == NULL)
+        return;
+    buf_text_append(buf, first->description == NULL ? "" : first->description);
+    if (more > 0)
+        buf_format(buf, " (+%zu more)", more);
+}
+
+static void integrity_reason(struct buf *buf, const struct trial_record *record)
+{
+    const struct str_list *reasons = &record->integrity_reasons;
+
+    buf_text_append(buf, trial_integrity_name(record->integrity));
+    if (reasons->count > 0)
+        buf_format(buf, ": %s", reasons->items[0]);
+}
+
+void trial_reason(struct buf *buf, const struct trial_record *record)
+{
+    if (record->integrity == INTEGRITY_COMPROMISED || record->integrity == INTEGRITY_SUSPECT) {
+        integrity_reason(buf, record);
+        return;
+    }
+    switch (record->status) {
+    case STATUS_SUCCESS:
+    case STATUS_COUNT:
+        return;
+    case STATUS_TIMEOUT:
+        if (record->agent.stopped_by != NULL)
+            buf_format(buf, "%s after ", record->agent.stopped_by);
+        duration_text(buf, (double)record->agent.duration_ms);
+        return;
+    case STATUS_FAILURE:
+    case STATUS_MAX_TURNS_EXHAUSTED:
+    case STATUS_TOKEN_BUDGET_EXCEEDED:
+    case STATUS_COST_BUDGET_EXCEEDED:
+        criteria_reason(buf, record);
+        return;
+    case STATUS_ERROR:
+    case STATUS_BUILD_FAILED:
+    case STATUS_NOT_GRADED:
+    case STATUS_SKIPPED:
+        if (record->error != NULL)
+            buf_text_append(buf, record->error);
+        return;
+    }
+}
+
+/* --- criteria ------------------------------------------------------------------------------- */
+
+bool criterion_failed(const struct criterion_record *criterion)
+{
+    return criterion->error != NULL || !criterion->passed;
+}
+
+void criterion_score(struct buf *buf, const struct criterion_record *criterion)
+{
+    if (criterion->error != NULL)
+        buf_text_append(buf, "error");
+    else if (!criterion->has_score)
+        buf_text_append(buf, "-");
+    else if (criterion->score < criterion->threshold)
+        buf_format(buf, "%.2f < %.2f", criterion->score, criterion->threshold);
+    else
+        buf_format(buf, "%.2f", criterion->score);
+}
+
+bool criterion_has_cell(const struct criterion_record *criterion)
+{
+    return str_equal(criterion->type, "run_command");
+}
+
+/* Single quotes around anything that a shell would not take as one plain word. */
+static void shell_word(struct buf *buf, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_./@:+,%=-";
+
+    if (word[strspn(word, plain)] == '\0' && word[0] != '-') {
+        buf_text_append(buf, word);
+        return;
+    }
+    buf_char(buf, '\'');
+    for (; *word != '\0'; word++) {
+        if (*word == '\'')
+            buf_text_append(buf, "'\\''");
+        else
+            buf_char(buf, *word);
+    }
+    buf_char(buf, '\'');
+}
+
+void cell_command(struct buf *buf, const char *run_path, const char *trial_path, size_t number)
+{
+    size_t length = strlen(run_path);
+
+    while (length > 1 && run_path[length - 1] == '/')
+        length--;
+
+    scoped(mem_freep) char *path = str_format("%.*s/%s", (int)length, run_path, trial_path);
+
+    buf_text_append(buf, "closedbook cell ");
+    shell_word(buf, path);
+    buf_format(buf, " --criterion %zu", number);
+}
+
+void duration_text(struct buf *buf, double ms)
+{
+    uint64_t seconds = ms > 0 ? (uint64_t)(ms / 1000) : 0;
+
+    if (seconds < 10)
+        buf_format(buf, "%.2f s", ms / 1000);
+    else if (seconds < 100)
+        buf_format(buf, "%.1f s", ms / 1000);
+    else if (seconds < 3600)
+        buf_format(buf, "%ju:%02ju", (uintmax_t)(seconds / 60), (uintmax_t)(seconds % 60));
+    else
+        buf_format(buf, "%ju:%02ju:%02ju", (uintmax_t)(seconds / 3600),
+                   (uintmax_t)(seconds / 60 % 60), (uintmax_t)(seconds % 60));
+}
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+static size_t count_lines(const char *text, size_t size)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < size; i++)
+        lines += text[i] == '\n';
+    return lines + (size > 0 && text[size - 1] != '\n');
+}
+
+void text_lines(const char *text, size_t max, each_line *line, void *context)
+{
+    const char *end = text + strlen(text);
+    size_t count = count_lines(text, (size_t)(end - text));
+    bool all = max == 0 || count <= max;
+    /* Head and tail: the verdict stands first, a program's last words say the most. */
+    size_t head = all ? count : max / 2;
+    size_t tail = all ? 0 : max - head;
+
+    for (size_t i = 0; text < end; i++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = newline == NULL ? end : newline;
+        size_t size = (size_t)(stop - text);
+
+        if (size > 0 && text[size - 1] == '\r')
+            size--;
+        if (i < head || i >= count - tail)
+            line(context, text, size, 0);
+        else if (i == head)
+            line(context, "", 0, count - head - tail);
+        text = stop + 1;
+    }
+}
