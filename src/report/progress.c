@@ -87,7 +87,8 @@ static void add_times(const struct progress *progress, uint64_t now_ns, struct p
     if (progress->done == 0 || left == 0 || elapsed_ns < ESTIMATE_AFTER_NS)
         return;
     buf_text_append(&estimate, "about ");
-    clock_text(&estimate, elapsed_ns / progress->done * left);
+    /* In milliseconds, or eleven days of 100,000 trials would not fit. */
+    clock_text(&estimate, elapsed_ns / NS_PER_MS * left / progress->done * NS_PER_MS);
     buf_text_append(&estimate, " left");
     add(parts, PAINT_DIM, 7, buf_text(&estimate));
 }
