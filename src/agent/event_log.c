@@ -133,8 +133,6 @@ int event_log_read(const char *name, const char *text, size_t size, struct event
             return r;
         text = newline + 1;
     }
-    if (number == 0)
-        return error_set(err, ERROR_SYSTEM, "%s: empty", name);
     *ret = log;
     log = (struct event_log){0};
     return 0;

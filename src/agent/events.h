@@ -85,7 +85,7 @@ struct event *event_log_add(struct event_log *log, enum event_kind kind, enum ev
     nonnull(1);
 /* First a line {"schema", "cut"}, then one line an event. */
 void event_log_write(struct buf *buf, const struct event_log *log) nonnull(1, 2);
-/* Strict: what event_log_write() makes. ERROR_SYSTEM with "name:line: ". */
+/* Strict: what event_log_write() makes, or nothing at all. ERROR_SYSTEM with "name:line: ". */
 must_check int event_log_read(const char *name, const char *text, size_t size,
                               struct event_log *ret, struct error **err) nonnull(1, 2, 4);
 /* How many turn_start events there are. */

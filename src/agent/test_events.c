@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include "agent/events.h"
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -239,6 +241,39 @@ static void reads_its_own_file_back(void **state)
     assert_true(again.cut);
 }
 
+static void reads_an_empty_file_and_the_example_of_the_format(void **state)
+{
+    (void)state;
+    scoped(event_log_done) struct event_log empty = {0};
+    scoped(event_log_done) struct event_log example = {0};
+    scoped(buf_done) struct buf text = {0};
+    scoped(buf_done) struct buf again = {0};
+
+    assert_int_equal(event_log_read("e", "", 0, &empty, NULL), 0);
+    assert_int_equal(empty.count, 0);
+    assert_int_equal(
+        fs_read_file(AT_FDCWD, "docs/formats/examples/events.jsonl", 1 << 20, &text, NULL), 0);
+    assert_int_equal(event_log_read("e", text.data, text.size_bytes, &example, NULL), 0);
+    event_log_write(&again, &example);
+    assert_string_equal(text.data, again.data);
+}
+
+static void takes_every_line_of_the_example_for_agents(void **state)
+{
+    (void)state;
+    scoped(buf_done) struct buf text = {0};
+
+    assert_int_equal(
+        fs_read_file(AT_FDCWD, "docs/formats/examples/agent-events.jsonl", 1 << 20, &text, NULL),
+        0);
+
+    scoped(event_log_done) struct event_log log = read_lines(text.data, text.size_bytes, 64);
+
+    assert_int_equal(log.count, 6);
+    for (size_t i = 0; i < log.count; i++)
+        assert_int_not_equal(log.events[i].kind, EVENT_INVALID);
+}
+
 static void says_which_line_of_a_file_is_wrong(void **state)
 {
     (void)state;
@@ -246,7 +281,6 @@ static void says_which_line_of_a_file_is_wrong(void **state)
     static const struct {
         const char *text, *complaint;
     } cases[] = {
-        {"", "e: empty"},
         {"{\"kind\":\"text\"}\n", "e:1: schema: 'closedbook/events/1' expected"},
         {FILE_HEAD "{\"seq\": 1", "e:2: torn line"},
         {FILE_HEAD "x\n", "e:2: no JSON object"},
@@ -280,6 +314,8 @@ int main(void)
         cmocka_unit_test(stops_at_the_limit_of_events_and_says_so),
         cmocka_unit_test(stops_at_the_limit_of_bytes_and_says_so),
         cmocka_unit_test(reads_its_own_file_back),
+        cmocka_unit_test(reads_an_empty_file_and_the_example_of_the_format),
+        cmocka_unit_test(takes_every_line_of_the_example_for_agents),
         cmocka_unit_test(says_which_line_of_a_file_is_wrong),
     };
 

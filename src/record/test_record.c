@@ -188,6 +188,23 @@ static void replaces_bytes_that_are_no_text(void **state)
     trial_record_done(&record);
 }
 
+static void reads_the_example_of_the_format(void **state)
+{
+    (void)state;
+    scoped(json_freep) json_t *json = NULL;
+    scoped(error_freep) struct error *err = NULL;
+    struct trial_record record;
+
+    assert_int_equal(
+        json_load(AT_FDCWD, "docs/formats/examples/trial.json", TRIAL_BYTES_MAX, &json, &err), 0);
+    assert_int_equal(trial_record_from_json("example", json, &record, &err), 0);
+
+    scoped(json_freep) json_t *again = trial_record_to_json(&record);
+
+    assert_true(json_equal(json, again));
+    trial_record_done(&record);
+}
+
 /* The complaint about a record in which path was given value; "" when there is none. */
 static char *complaint(const char *path, const char *value)
 {
@@ -465,6 +482,7 @@ int main(void)
         cmocka_unit_test(says_that_integrity_was_not_evaluated),
         cmocka_unit_test(writes_none_as_null_and_never_a_number_that_is_none),
         cmocka_unit_test(replaces_bytes_that_are_no_text),
+        cmocka_unit_test(reads_the_example_of_the_format),
         cmocka_unit_test(names_the_key_that_is_wrong),
         cmocka_unit_test(lists_the_digest_of_every_other_file),
         cmocka_unit_test(finds_a_file_that_changed_after_the_record),

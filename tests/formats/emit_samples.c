@@ -125,6 +125,7 @@ static int emit(const char *path, struct error **err)
     samples_set(&hostile.records[0].task_id, "hostile");
     samples_set(&hostile.records[0].variant_id, "default");
     samples_set(&hostile.paths[0], "trials/default/hostile/00");
+    samples_set(&hostile.records[0].error_code, "bug");
     if (r == 0)
         r = emit_trial(run, &hostile, 0, err);
     if (r == 0)
