@@ -82,11 +82,20 @@ static bool is_run(const struct walk_entry *entry)
            S_ISREG(status.st_mode);
 }
 
+/* What is no secret: a link's mode says nothing. */
+static bool is_public(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return (mode & S_IXOTH) != 0 && (mode & S_IROTH) != 0;
+    return S_ISLNK(mode) || (S_ISREG(mode) && (mode & S_IROTH) != 0);
+}
+
 bool tree_leaves_out(const struct tree_rules *rules, const struct walk_entry *entry)
 {
     bool is_dir = S_ISDIR(entry->status.st_mode);
 
     return tree_is_ignored(rules, entry->path, is_dir) ||
+           (rules->public_only && !is_public(entry->status.st_mode)) ||
            (rules->skip_runs && is_dir && is_run(entry));
 }
 

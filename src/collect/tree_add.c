@@ -211,6 +211,25 @@ static int add_entry(struct adding *adding, const struct walk_entry *entry, char
     return add_file(adding, fd, &entry->status, path, err);
 }
 
+/* Only the name and the mode: something is mounted there, or nobody is to see what it holds. */
+static int add_hollow(struct adding *adding, const struct walk_entry *entry, char *path,
+                      struct error **err)
+{
+    mode_t mode = entry->status.st_mode & MANIFEST_MODE_BITS;
+    int r;
+
+    if (!S_ISDIR(entry->status.st_mode)) {
+        struct stat status = {.st_mode = S_IFREG | mode, .st_mtim = entry->status.st_mtim};
+
+        r = add_file(adding, -1, &status, path, err);
+        return r < 0 ? r : WALK_SKIP;
+    }
+    r = add_dir(adding, path, mode, err);
+    if (r == 0 && fchmodat(adding->parent_fd, path_base(path), mode, 0) < 0)
+        return system_error(errno, "seal", path, err);
+    return r < 0 ? r : WALK_SKIP;
+}
+
 /* Where something of the source goes in the copy; owned. */
 static char *placed(const struct adding *adding, const char *path)
 {
@@ -228,11 +247,16 @@ static int visit(void *context, const struct walk_entry *entry, struct error **e
     if (max != 0 && adding->manifest.count >= max)
         return error_set(err, ERROR_LIMIT, "more than %llu entries", (unsigned long long)max);
     scoped(mem_freep) char *path = placed(adding, entry->path);
+    const struct str_list *hollow = adding->rules->hollow;
     int r = parent_of(adding, path, err);
 
-    if (r == 0)
+    if (r < 0)
+        return r;
+    if (hollow != NULL && str_list_has(hollow, entry->path))
+        r = add_hollow(adding, entry, path, err);
+    else
         r = add_entry(adding, entry, path, err);
-    return r < 0 ? r : WALK_ENTER;
+    return r;
 }
 
 static int leave(void *context, const char *source_path, struct error **err)

@@ -29,7 +29,7 @@
 
 /* All that the arguments of any operation can say. */
 struct options {
-    struct str_list ignore, leave_out, only;
+    struct str_list ignore, leave_out, hollow, only;
     struct tree_rules rules;
     struct tree_copy copy;
     struct gather_input gather;
@@ -42,6 +42,7 @@ static void options_done(struct options *options)
 {
     str_list_done(&options->ignore);
     str_list_done(&options->leave_out);
+    str_list_done(&options->hollow);
     str_list_done(&options->only);
 }
 
@@ -91,6 +92,12 @@ static bool add_leave_out(struct options *options, const char *value)
     return true;
 }
 
+static bool add_hollow(struct options *options, const char *value)
+{
+    str_list_add(&options->hollow, value);
+    return true;
+}
+
 static bool add_only(struct options *options, const char *value)
 {
     str_list_add(&options->only, value);
@@ -131,6 +138,8 @@ static bool set_flag(struct options *options, const char *arg)
         options->rules.skip_runs = true;
     else if (strcmp(arg, "--keep-links") == 0)
         options->rules.keep_links = true;
+    else if (strcmp(arg, "--public-only") == 0)
+        options->rules.public_only = true;
     else if (strcmp(arg, "--sync") == 0)
         options->copy.sync = true;
     else if (strcmp(arg, "--content") == 0)
@@ -145,11 +154,17 @@ static const struct {
     const char *name;
     bool (*set)(struct options *options, const char *value);
 } settings[] = {
-    {"--ignore", add_ignore},       {"--leave-out", add_leave_out},
-    {"--only", add_only},           {"--mount-point", set_mount_point},
-    {"--file", set_file},           {"--max-entries", set_max_entries},
-    {"--max-bytes", set_max_bytes}, {"--root", set_root},
-    {"--kind", set_kind},           {"--layers", set_layers},
+    {"--ignore", add_ignore},
+    {"--leave-out", add_leave_out},
+    {"--hollow", add_hollow},
+    {"--only", add_only},
+    {"--mount-point", set_mount_point},
+    {"--file", set_file},
+    {"--max-entries", set_max_entries},
+    {"--max-bytes", set_max_bytes},
+    {"--root", set_root},
+    {"--kind", set_kind},
+    {"--layers", set_layers},
 };
 
 static bool parse_arg(struct options *options, const char *arg)
@@ -175,6 +190,7 @@ static int parse_args(char **args, struct options *options, struct error **err)
         options->path = args[i + 1];
     options->rules.ignore = &options->ignore;
     options->rules.leave_out = &options->leave_out;
+    options->rules.hollow = &options->hollow;
     options->rules.only = options->only.count > 0 ? &options->only : NULL;
     options->rules.max_bytes = options->max_bytes;
     return 0;

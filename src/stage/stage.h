@@ -1,33 +1,44 @@
 #pragma once
 /*
- * stage: from the public half of a task to a sealed View; from the private half to what graders mount.
+ * stage: from the public half of a task to a sealed View; from the private half to what graders
+ * mount.
  *
  * A view is immutable once built. It never includes task_private.h; the private side is staged from
  * plain paths that run/ passes. Depends on: base, cell, collect, task_public.h.
  */
 
+#include "collect/collect.h"
 #include "stage/store.h"
 #include "task/task.h"
 #include "task/task_public.h"
 
 #define STAGE_COPY_BYTES_MAX ((uint64_t)4 << 20) /* up to here inputs are copied, not layered */
 #define STAGE_COPY_ENTRIES_MAX 256
+#define STAGE_LAYERS_MAX COLLECT_LAYERS_MAX /* more sources are merged into the last layer */
 
 struct view; /* opaque */
 
-/* Stages every source of the task (shared entries are made once) and seals the view. */
+/*
+ * Stages every source of the task (shared entries are made once) and seals the view. monitor as in
+ * store_add().
+ */
 must_check int view_build(struct store *store, struct monitor *monitor,
                           const struct task_reader *reader, const struct task_public *task,
-                          struct view **ret, struct error **err) nonnull(1, 2, 3, 4, 5);
+                          struct view **ret, struct error **err) nonnull(1, 3, 4, 5);
 /* A view of an empty workspace with the defaults, for `cell` without a task. */
-must_check int view_build_empty(struct view **ret, struct error **err) nonnull(1);
+must_check int view_build_empty(struct store *store, struct view **ret, struct error **err)
+    nonnull(1, 2);
 void view_free(struct view *view);
 void view_freep(struct view **view);
 
-/* Lower part of a cell_spec: /usr and friends, /etc, texts, workspace layers, limits. Borrows from the view. */
+/*
+ * Lower part of a cell_spec: /usr and friends, /etc, texts, workspace layers, limits. Borrows from
+ * the view. passwd and group name root and nobody: the cell's server adds its user. CELL_GRADER:
+ * the worker program, too, when monitor is not NULL. CELL_WORKER cells have no view (ERROR_BUG).
+ */
 must_check int view_fill_cell(const struct view *view, const struct monitor *monitor,
                               enum cell_role role, struct cell_spec *spec, struct error **err)
-    nonnull(1, 2, 4);
+    nonnull(1, 4);
 /* The composed manifest of the staged workspace. The view owns it. */
 const struct manifest *view_manifest(const struct view *view) nonnull(1);
 struct sha256 view_root(const struct view *view) nonnull(1);
@@ -35,18 +46,55 @@ struct sha256 view_root(const struct view *view) nonnull(1);
 json_t *view_layers_json(const struct view *view) nonnull(1);
 /* From view_layers_json(): the layers must be in the store. */
 must_check int view_restore(struct store *store, const json_t *layers,
-                            const struct task_limits *limits, struct view **ret,
-                            struct error **err) nonnull(1, 2, 3, 4);
+                            const struct task_limits *limits, struct view **ret, struct error **err)
+    nonnull(1, 2, 3, 4);
 bool view_is_layered(const struct view *view) nonnull(1);
+/* What collect_run() needs of it. Borrows from the view. */
+struct collect_source view_collect_source(const struct view *view) nonnull(1);
+
+/*
+ * The /etc of every cell as an entry of the public half: an allowlist of the host's, only what
+ * everybody may read (docs/formats/view.md). Found by stat key when nothing of it changed.
+ */
+must_check int etc_tree(struct store *store, struct layer *ret, struct error **err) nonnull(1, 2);
 
 /* env of a cell made from nothing: PATH, HOME, LANG, TERM, TMPDIR, then items "NAME=value". */
 void cell_env_default(struct str_list *ret) nonnull(1);
 
 /* The private side as graders mount it, staged once per run and suite. */
 struct private_stage {
-    struct layer suite;         /* the suite root, sealed copy without .git and left-out paths */
-    struct layer reference;     /* the reference tree; fd -1 when the task has none */
+    struct layer suite;     /* the suite root, sealed copy, see private_stage_make() */
+    struct layer reference; /* the reference tree; fd -1 when the task has none */
     bool has_suite, has_reference;
-    char *task_dir_in_suite;    /* relative path of the task's folder */
+    char *task_dir_in_suite; /* relative path of the task's folder, "." is the root */
+    /*
+     * When the suite's copy is hollow where the task's own reference lies: that relative path, and
+     * what a grader's cell must mount on it (a directory or a file). NULL and -1: nothing.
+     */
+    char *reference_in_suite;
+    int reference_mount_fd;
 };
 void private_stage_done(struct private_stage *stage) nonnull(1);
+
+/* Where the private side of a task lies on the host: absolute paths, as in task_private. */
+struct private_source {
+    const char *suite_root;
+    const char *task_dir;       /* lies in suite_root */
+    const char *reference_dir;  /* NULL: none */
+    const char *reference_file; /* NULL: none; the legacy form, a directory of that one file */
+    /*
+     * Absolute paths of the references of all tasks of the suite, this one's own among them, the
+     * same list for each: they are hollow in the suite's copy, so that one copy serves all. NULL:
+     * none.
+     */
+    const struct str_list *references;
+};
+/*
+ * Stages them in the private half. The suite root's copy has no .git and no run directories, is
+ * hollow at references, its links are kept as text; it is made once per run and suite. A declared
+ * reference that is absent, unreadable or empty is ERROR_TASK.
+ */
+must_check int private_stage_make(struct store *store, struct monitor *monitor,
+                                  const struct task_reader *reader,
+                                  const struct private_source *source, struct private_stage *ret,
+                                  struct error **err) nonnull(1, 3, 4, 5);

@@ -1,0 +1,67 @@
+#pragma once
+/*
+ * internal: what the files of stage share: the inside of the store.
+ */
+
+#include "stage/store.h"
+
+/*
+ * A name in a directory that belongs to whoever holds the lock of "<name>.lock" beside it. The
+ * holder's death frees it; a forked child that holds the descriptor keeps it.
+ */
+struct lease {
+    int parent_fd; /* borrowed */
+    int lock_fd;
+    char *name;
+};
+#define LEASE_NONE ((struct lease){.parent_fd = -1, .lock_fd = -1})
+
+/* Takes the lock and makes the directory 0700, anew when a dead holder left one. ERROR_USER: it is
+ * held. */
+must_check int lease_take(int parent_fd, const char *name, struct lease *ret, struct error **err)
+    nonnull(2, 3);
+/* Removes the directory (absent is fine) and the lock, unless another process shares it. */
+must_check int lease_drop(struct lease *lease, struct error **err) nonnull(1);
+/* Only closes the descriptor: the name stays until the last holder is gone. */
+void lease_forget(struct lease *lease) nonnull(1);
+/* Removes every name below parent_fd that nobody holds. */
+must_check int lease_sweep(int parent_fd, size_t *ret_removed, struct error **err) nonnull(2);
+
+/* What this process staged already: the source's identity and how it is staged, to the entry. */
+struct memo {
+    struct sha256 key, root;
+};
+
+struct store {
+    int root_fd, public_fd, keys_fd, tmp_fd, private_fd;
+    int run_fd; /* the private part, -1: none */
+    struct lease run;
+    pid_t owner;        /* the process that opened it; its forked children only use it */
+    struct memo *memos; /* sorted by key */
+    size_t memo_count;
+    uint64_t copies;
+};
+
+/* The directory of a half's entries. */
+int store_half_fd(const struct store *store, enum store_half half) nonnull(1);
+/* Opens an entry; 0, or 1 when there is none. */
+must_check int store_find(struct store *store, enum store_half half, const struct sha256 *root,
+                          struct layer *ret, struct error **err) nonnull(1, 3, 4);
+
+/* An entry on its way: a directory that holds `tree` and `manifest.jsonl` when it is complete. */
+struct draft {
+    struct store *store;
+    enum store_half half;
+    struct lease lease;
+    int fd;
+};
+must_check int draft_start(struct store *store, enum store_half half, struct draft *ret,
+                           struct error **err) nonnull(1, 3);
+/* Makes it the entry of that digest, or drops it when there is one already; *ret is the entry. */
+must_check int draft_publish(struct draft *draft, const struct sha256 *root, struct layer *ret,
+                             struct error **err) nonnull(1, 2, 3);
+/* Removes what was not published. */
+void draft_done(struct draft *draft) nonnull(1);
+/* Writes manifest.jsonl of a draft made by us and syncs it (public half). */
+must_check int draft_seal(struct draft *draft, const struct manifest *manifest, struct error **err)
+    nonnull(1, 2);
