@@ -146,6 +146,23 @@ P
   done
 }
 
+case_real_records_are_as_their_schemas_say() {
+  need python3
+  two_tasks
+  script_task broken <<<$'#!/no/such/interpreter\n'
+  TASK_CRITERIA=$(command_criterion 'echo out; exit 3') TASK_AGENT='trust_self_reported: true' script_task events <<'E2'
+#!/bin/sh
+printf '{"kind": "tool_call", "tool": "Bash", "call_id": "1", "input": {"command": "ls"}}\nno event\n' >&3
+mkfifo pipe; mkdir new; echo x >new/file; ln -s new link
+E2
+  run_suite -j 2
+  local checked=0
+  "$E2E_SOURCE/tests/formats/check_formats.py" "$E2E_SOURCE" --run run >checks || checked=$?
+  [ "$checked" != 77 ] || skip "no python3-jsonschema here"
+  ! grep '^not ok' checks >bad || fail "$(head -n 3 bad | tr '\n' ' ')"
+  [ "$(grep -c '^ok' checks)" -ge 10 ] || fail "only $(grep -c '^ok' checks) things were checked"
+}
+
 case_infrastructure_errors_are_junit_errors() {
   need python3
   script_task t <<<$'#!/no/such/interpreter\n'
@@ -256,7 +273,7 @@ case_the_pool_runs_them_all() {
 
 main a_passing_task_ends_with_0:user a_failing_task_ends_with_1 usage_and_empty_selections_end_with_2 tags_select \
   an_agent_that_cannot_start_ends_with_3:user an_agents_own_failure_is_graded thresholds_relax_the_status \
-  a_load_error_starts_nothing a_feature_of_later_is_an_error output_for_machines_is_valid \
+  a_load_error_starts_nothing a_feature_of_later_is_an_error output_for_machines_is_valid real_records_are_as_their_schemas_say \
   infrastructure_errors_are_junit_errors names_of_tasks_and_texts_are_escaped plan_spends_nothing \
   execute_then_grade:user grading_again_keeps_what_happened:user tempdir_says_unprotected:user \
   a_failed_command_names_its_cell cell_passes_the_status_through:user the_pool_runs_them_all:user
