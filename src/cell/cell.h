@@ -2,9 +2,10 @@
 /*
  * cell: a sandbox for one program tree, started and ended by the monitor (closedbook-cell).
  *
- * A cell is one PID namespace with an init of ours; everything in it dies with that init. The client
- * describes a cell with descriptors and byte strings; the monitor builds it. Two servers speak the
- * protocol (protocol.h): the monitor ("native") and the tempdir server ("tempdir", no protection).
+ * A cell is one PID namespace with an init of ours; everything in it dies with that init. The
+ * client describes a cell with descriptors and byte strings; the monitor builds it. Two servers
+ * speak the protocol (protocol.h): the monitor ("native") and the tempdir server ("tempdir", no
+ * protection).
  *
  * A struct monitor is one connection; the parent process holds the control connection and makes one
  * further connection per trial before it forks it. When a connection closes, its cells are killed;
@@ -12,18 +13,18 @@
  * Calls block. Not thread-safe: one connection, one thread. Depends on: base.
  */
 
+#include <sys/types.h>
+
 #include "base/buf.h"
 #include "base/error.h"
 #include "cell/tiers.h"
 
-#include <sys/types.h>
-
-#define CELL_MOUNTS_MAX 16   /* trees of one cell */
-#define CELL_TEXTS_MAX 8     /* synthesised files of one cell */
-#define CELL_LAYERS_MAX 8    /* lower layers of one workspace */
-#define CELL_FDS_MAX 8       /* descriptors of one command */
-#define CELL_MASKS_MAX 4     /* names hidden from one tree */
-#define CELL_PATH_BYTES 128  /* a mount point with its NUL */
+#define CELL_MOUNTS_MAX 16                    /* trees of one cell */
+#define CELL_TEXTS_MAX 8                      /* synthesised files of one cell */
+#define CELL_LAYERS_MAX 8                     /* lower layers of one workspace */
+#define CELL_FDS_MAX 8                        /* descriptors of one command */
+#define CELL_MASKS_MAX 4                      /* names hidden from one tree */
+#define CELL_PATH_BYTES 128                   /* a mount point with its NUL */
 #define CELL_ARGS_BYTES_MAX ((size_t)1 << 20) /* argv and env together */
 
 enum cell_driver { CELL_NATIVE, CELL_TEMPDIR };
@@ -54,7 +55,8 @@ struct monitor_facts {
 must_check int monitor_start(const struct monitor_options *options, struct monitor **ret,
                              struct error **err) nonnull(1, 2);
 const struct monitor_facts *monitor_facts(const struct monitor *monitor) nonnull(1);
-/* A further connection of the same server. Freed on its own. Its cells have ids of their own lease. */
+/* A further connection of the same server. Freed on its own. Its cells have ids of their own lease.
+ */
 must_check int monitor_connect(struct monitor *control, struct monitor **ret, struct error **err)
     nonnull(1, 2);
 /* Closes the connection: its cells die. On the control connection waits for the server's end. */
@@ -66,19 +68,23 @@ void monitor_forget(struct monitor *monitor);
 enum cell_role {
     CELL_AGENT,  /* the agent under test; also harness steps that act as it */
     CELL_GRADER, /* runs graders over what the agent left */
-    CELL_WORKER, /* our own worker over hostile files: no network, no /usr, one source, one destination */
+    CELL_WORKER, /* our own worker over hostile files: no network, no /usr, one source, one
+                    destination */
 };
 
-/* A tree (directory or regular file) mounted read-only. The descriptor is borrowed (O_PATH is enough). */
+/* A tree (directory or regular file) mounted read-only. The descriptor is borrowed (O_PATH is
+ * enough). */
 struct cell_mount {
     int fd;
     const char *target; /* absolute path in the cell; missing parents are made, mode 0755 */
     bool writable;      /* CELL_WORKER only */
     bool hidden_parent; /* the parent of target gets mode 0711 and lists nothing */
-    const char *masks[CELL_MASKS_MAX]; /* first-level names of the tree that are absent in the cell */
+    const char
+        *masks[CELL_MASKS_MAX]; /* first-level names of the tree that are absent in the cell */
 };
 
-/* A file of root's with these bytes, mode 0644 or 0755. Anywhere outside workspace, HOME, /tmp, /dev. */
+/* A file of root's with these bytes, mode 0644 or 0755. Anywhere outside workspace, HOME, /tmp,
+ * /dev. */
 struct cell_text {
     const char *target;
     const void *bytes;
@@ -102,11 +108,11 @@ struct cell_workspace {
 
 /* 0 means the default of task-format.md, "sandbox.limits". */
 struct cell_limits {
-    uint64_t disk_bytes;  /* workspace; HOME, /tmp and /dev/shm get as much each */
+    uint64_t disk_bytes; /* workspace; HOME, /tmp and /dev/shm get as much each */
     uint64_t inodes;
-    uint64_t pids;        /* RLIMIT_NPROC of the leased id */
+    uint64_t pids; /* RLIMIT_NPROC of the leased id */
     uint64_t open_files;
-    uint64_t file_bytes;  /* RLIMIT_FSIZE, 0 = none */
+    uint64_t file_bytes; /* RLIMIT_FSIZE, 0 = none */
 };
 
 struct cell_command {
@@ -149,27 +155,29 @@ struct cell_receipt {
 struct cell; /* one live or ended cell */
 
 /*
- * In a CELL_WORKER cell each mount is also open as descriptor CELL_WORKER_FD + index (in the order of
- * mounts), the collected workspace as the one after the last mount. The worker uses descriptors only.
+ * In a CELL_WORKER cell each mount is also open as descriptor CELL_WORKER_FD + index (in the order
+ * of mounts), the collected workspace as the one after the last mount. The worker uses descriptors
+ * only.
  */
 #define CELL_WORKER_FD 10
 
 /*
- * Returns once every mandatory protection of the tier is in force and the first program was executed.
- * ERROR_SYSTEM otherwise, with the step that failed; nothing of the cell is left. A program that
- * cannot be executed is ERROR_AGENT with error_errno_of() ENOENT, EACCES or ENOEXEC.
+ * Returns once every mandatory protection of the tier is in force and the first program was
+ * executed. ERROR_SYSTEM otherwise, with the step that failed; nothing of the cell is left. A
+ * program that cannot be executed is ERROR_AGENT with error_errno_of() ENOENT, EACCES or ENOEXEC.
  */
 must_check int cell_start(struct monitor *monitor, const struct cell_spec *spec, struct cell **ret,
                           struct error **err) nonnull(1, 2, 3);
-/* Runs one more program in a live CELL_GRADER or CELL_AGENT cell. *ret_process names it in cell_wait(). */
-must_check int cell_exec(struct cell *cell, const struct cell_command *command, uint32_t *ret_process,
-                         struct error **err) nonnull(1, 2, 3);
+/* Runs one more program in a live CELL_GRADER or CELL_AGENT cell. *ret_process names it in
+ * cell_wait(). */
+must_check int cell_exec(struct cell *cell, const struct cell_command *command,
+                         uint32_t *ret_process, struct error **err) nonnull(1, 2, 3);
 
 /* Output that is pumped while waiting. */
 struct cell_capture {
-    int fd;                 /* read end, made non-blocking by cell_wait(); -1: closed */
-    struct buf *buf;        /* gets the bytes, up to its cap; NULL: only counted and passed on */
-    uint64_t bytes_seen;    /* all that came, kept or not */
+    int fd;              /* read end, made non-blocking by cell_wait(); -1: closed */
+    struct buf *buf;     /* gets the bytes, up to its cap; NULL: only counted and passed on */
+    uint64_t bytes_seen; /* all that came, kept or not */
     /* called with each piece, may be NULL; its context is the caller's */
     void (*on_bytes)(void *context, const char *bytes, size_t size);
     void *context;
@@ -193,21 +201,25 @@ must_check int cell_end(struct cell *cell, struct cell_receipt *ret, struct erro
 /* One program of closedbook-worker over hostile files, from start to end. */
 struct worker_job {
     const char *const *args; /* operation and its arguments, NULL-terminated */
-    struct cell_mount mounts[4]; /* targets are set by worker_run(); descriptors from CELL_WORKER_FD */
+    struct cell_mount
+        mounts[4]; /* targets are set by worker_run(); descriptors from CELL_WORKER_FD */
     size_t mount_count;
     uint32_t collect_cell_id; /* 0: none */
-    int fds[CELL_FDS_MAX];    /* further descriptors: fds[3]... as the operation wants; [0..2] ignored */
+    int fds[CELL_FDS_MAX]; /* further descriptors: fds[3]... as the operation wants; [0..2] ignored
+                            */
     size_t fd_count;
     size_t output_max_bytes;
 };
 
 /*
  * Runs the job in a CELL_WORKER cell; its standard output goes to *ret_output. Exit status 0 is
- * success; otherwise its standard error ("code: message", code as error_code_name()) becomes the error.
+ * success; otherwise its standard error ("code: message", code as error_code_name()) becomes the
+ * error.
  */
 must_check int worker_run(struct monitor *monitor, const struct worker_job *job,
                           struct buf *ret_output, struct error **err) nonnull(1, 2, 3);
-/* The worker program as a mount for a grading cell, at CELL_WORKER_PATH. Borrowed from the monitor. */
+/* The worker program as a mount for a grading cell, at CELL_WORKER_PATH. Borrowed from the monitor.
+ */
 #define CELL_WORKER_PATH "/run/closedbook/worker"
 struct cell_mount monitor_worker_mount(const struct monitor *monitor) nonnull(1);
 

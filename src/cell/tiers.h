@@ -24,19 +24,19 @@ enum cell_protection {
     PROTECT_UTS_NS = 1 << 4,
     PROTECT_CGROUP_NS = 1 << 5,
     PROTECT_USER_NS = 1 << 6,
-    PROTECT_ROOT = 1 << 7,          /* root from descriptors, pivot_root, old root detached */
-    PROTECT_PROC = 1 << 8,          /* fresh /proc with hidepid and masks */
-    PROTECT_LEASED_UID = 1 << 9,    /* an id of its own that owns nothing */
+    PROTECT_ROOT = 1 << 7,       /* root from descriptors, pivot_root, old root detached */
+    PROTECT_PROC = 1 << 8,       /* fresh /proc with hidepid and masks */
+    PROTECT_LEASED_UID = 1 << 9, /* an id of its own that owns nothing */
     PROTECT_OTHER_INIT_UID = 1 << 10,
     PROTECT_INIT_NOT_DUMPABLE = 1 << 11,
-    PROTECT_NO_CAPS = 1 << 12,      /* all sets empty, bounding set too, securebits locked */
+    PROTECT_NO_CAPS = 1 << 12, /* all sets empty, bounding set too, securebits locked */
     PROTECT_NO_NEW_PRIVS = 1 << 13,
     PROTECT_SECCOMP = 1 << 14,
     PROTECT_LANDLOCK = 1 << 15,
-    PROTECT_FDS = 1 << 16,          /* every descriptor but the command's closed */
-    PROTECT_KEYRING = 1 << 17,      /* fresh session keyring */
-    PROTECT_LIVENESS = 1 << 18,     /* dies with the monitor */
-    PROTECT_DISK = 1 << 19,         /* workspace, HOME, /tmp sized */
+    PROTECT_FDS = 1 << 16,      /* every descriptor but the command's closed */
+    PROTECT_KEYRING = 1 << 17,  /* fresh session keyring */
+    PROTECT_LIVENESS = 1 << 18, /* dies with the monitor */
+    PROTECT_DISK = 1 << 19,     /* workspace, HOME, /tmp sized */
     PROTECT_NPROC = 1 << 20,
 };
 
@@ -57,5 +57,7 @@ extern const struct cell_protection_row cell_protection_rows[];
 extern const size_t cell_protection_count;
 extern const struct cell_tier_row cell_tier_rows[TIER_COUNT];
 
+/* What a cell of this tier must have; a worker's cell needs less (it keeps one capability). */
+uint64_t cell_mandatory(enum cell_tier tier, bool worker);
 const char *cell_tier_name(enum cell_tier tier);
 must_check bool cell_tier_parse(const char *name, enum cell_tier *ret) nonnull(1, 2);

@@ -1,0 +1,106 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "cell/setup.h"
+#include "seccomp_programs.h"
+
+#define RIGHTS_READ (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_EXECUTE)
+/* All but making device nodes. */
+#define RIGHTS_WRITE (~(LANDLOCK_RIGHT_MAKE_CHAR | LANDLOCK_RIGHT_MAKE_BLOCK))
+#define RIGHTS_USE                                                                                 \
+    (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_WRITE_FILE |              \
+     LANDLOCK_RIGHT_TRUNCATE | LANDLOCK_RIGHT_IOCTL_DEV)
+
+int filter_load(enum filter filter)
+{
+    static const struct {
+        const struct sock_filter *first;
+        size_t count;
+    } programs[] = {
+        [FILTER_CELL] = {seccomp_cell, ARRAY_SIZE(seccomp_cell)},
+        [FILTER_CELL_NO_PTRACE] = {seccomp_cell_no_ptrace, ARRAY_SIZE(seccomp_cell_no_ptrace)},
+        [FILTER_INIT] = {seccomp_init, ARRAY_SIZE(seccomp_init)},
+        [FILTER_WORKER] = {seccomp_worker, ARRAY_SIZE(seccomp_worker)},
+    };
+    struct {
+        unsigned short count;
+        const struct sock_filter *first;
+    } program = {(unsigned short)programs[filter].count, programs[filter].first};
+
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}
+
+static int allow_path(int ruleset_fd, int abi, const char *path, uint64_t rights)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    int r = sys_landlock_allow(ruleset_fd, abi, fd, rights);
+
+    (void)close(fd); /* a path only */
+    return r;
+}
+
+static int allow_cell(int ruleset_fd, int abi)
+{
+    static const struct {
+        const char *path;
+        uint64_t rights;
+    } rules[] = {
+        {"/", RIGHTS_READ},     {CELL_WORKSPACE_PATH, RIGHTS_WRITE}, {CELL_HOME_PATH, RIGHTS_WRITE},
+        {"/tmp", RIGHTS_WRITE}, {"/dev/shm", RIGHTS_WRITE},          {"/dev", RIGHTS_USE},
+        {"/proc", RIGHTS_USE},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+        int r = allow_path(ruleset_fd, abi, rules[i].path, rules[i].rights);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* A worker has its descriptors and nothing else; of these, mounts say which can be written. */
+static int allow_worker(int ruleset_fd, int abi, const struct program *program)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < program->worker_fd_count && r >= 0; i++) {
+        uint64_t rights = RIGHTS_WRITE & ~LANDLOCK_RIGHT_EXECUTE;
+        struct stat status;
+
+        if (fstat(program->worker_fds[i], &status) < 0)
+            return -errno;
+        if (!S_ISDIR(status.st_mode))
+            rights &= LANDLOCK_RIGHTS_FILE;
+        r = sys_landlock_allow(ruleset_fd, abi, program->worker_fds[i], rights);
+    }
+    if (r >= 0)
+        r = sys_landlock_allow(ruleset_fd, abi, program->exec_fd,
+                               LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_EXECUTE);
+    /* The loader and libraries of a worker that is not static, as sanitizers make it. */
+    if (r >= 0 && access("/usr", F_OK) == 0)
+        r = allow_path(ruleset_fd, abi, "/usr", RIGHTS_READ);
+    return r;
+}
+
+int landlock_confine(const struct program *program)
+{
+    int abi = program->machine->landlock_abi;
+    int ruleset_fd = sys_landlock_ruleset(abi);
+
+    if (ruleset_fd < 0)
+        return ruleset_fd;
+    int r = program->role == CELL_WORKER ? allow_worker(ruleset_fd, abi, program)
+                                         : allow_cell(ruleset_fd, abi);
+
+    if (r >= 0)
+        r = sys_landlock_enforce(ruleset_fd);
+    (void)close(ruleset_fd); /* the domain does not need it */
+    return r;
+}

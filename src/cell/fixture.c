@@ -1,0 +1,125 @@
+#include "cell/fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+
+#define WAIT_NS (UINT64_C(20) * 1000000000)
+#define OUTPUT_BYTES_MAX ((size_t)4 << 20)
+
+static const char *const default_env[] = {"PATH=/usr/bin:/bin", "HOME=/home/agent", "LANG=C.UTF-8",
+                                          NULL};
+
+static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n";
+static const char group[] = "root:x:0:\nnogroup:x:65534:\n";
+static const char hosts[] = "127.0.0.1 localhost\n";
+
+int fixture_open(struct fixture *fixture, enum cell_driver driver, struct error **err)
+{
+    const char *cell_program = getenv("CLOSEDBOOK_CELL_PROGRAM");
+    const char *worker_program = getenv("CLOSEDBOOK_TEST_WORKER");
+    struct monitor_options options = {
+        .driver = driver,
+        .cell_program = cell_program,
+        .worker_program = worker_program,
+    };
+
+    *fixture = (struct fixture){.usr_fd = -1};
+    if (cell_program == NULL)
+        return error_set(err, ERROR_USER, "CLOSEDBOOK_CELL_PROGRAM is not set");
+    fixture->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fixture->usr_fd < 0)
+        return error_errno(err, errno, "cannot open '/usr'");
+    return monitor_start(&options, &fixture->monitor, err);
+}
+
+void fixture_close(struct fixture *fixture)
+{
+    monitor_freep(&fixture->monitor);
+    fd_closep(&fixture->usr_fd);
+}
+
+void fixture_output_done(struct fixture_output *output)
+{
+    buf_done(&output->out);
+}
+
+void fixture_spec(const struct fixture *fixture, enum cell_role role, const char *const *argv,
+                  struct cell_spec *ret)
+{
+    *ret = (struct cell_spec){
+        .role = role,
+        .mounts = {{.fd = fixture->usr_fd, .target = "/usr", .masks = {"local", "src"}}},
+        .mount_count = 1,
+        .texts = {{.target = "/etc/passwd", .bytes = passwd, .size_bytes = sizeof(passwd) - 1},
+                  {.target = "/etc/group", .bytes = group, .size_bytes = sizeof(group) - 1},
+                  {.target = "/etc/hosts", .bytes = hosts, .size_bytes = sizeof(hosts) - 1}},
+        .text_count = 3,
+        .etc_fd = -1,
+        .workspace = {.kind = CELL_WORKSPACE_COPY},
+        .command = {.argv = argv, .envp = default_env},
+    };
+}
+
+static int capture(struct cell *cell, uint32_t process, int *read_end, struct fixture_output *ret,
+                   struct error **err)
+{
+    struct cell_capture captures[] = {{.fd = take_fd(read_end), .buf = &ret->out}};
+    int r = cell_wait(cell, process, captures, ARRAY_SIZE(captures), clock_ns() + WAIT_NS, NULL,
+                      &ret->result, &ret->exit, err);
+
+    fd_closep(&captures[0].fd);
+    return r;
+}
+
+int fixture_run(const struct fixture *fixture, struct cell_spec *spec, struct cell **ret_cell,
+                struct fixture_output *ret, struct error **err)
+{
+    int ends[2];
+
+    *ret = (struct fixture_output){.out = {.max_bytes = OUTPUT_BYTES_MAX}};
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_errno(err, errno, "cannot make a pipe");
+    scoped(fd_closep) int read_end = ends[0];
+    scoped(fd_closep) int write_end = ends[1];
+    scoped(cell_freep) struct cell *cell = NULL;
+
+    if (spec->command.fd_count < 3) {
+        spec->command.fds[0] = -1;
+        spec->command.fds[1] = spec->command.fds[2] = write_end;
+        spec->command.fd_count = 3;
+    }
+    int r = cell_start(fixture->monitor, spec, &cell, err);
+
+    if (r < 0)
+        return r;
+    fd_closep(&write_end);
+    r = capture(cell, 1, &read_end, ret, err);
+    if (r < 0)
+        return r;
+    *ret_cell = take(cell);
+    return 0;
+}
+
+int fixture_exec(struct cell *cell, const char *const *argv, struct fixture_output *ret,
+                 struct error **err)
+{
+    int ends[2];
+    uint32_t process;
+
+    *ret = (struct fixture_output){.out = {.max_bytes = OUTPUT_BYTES_MAX}};
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_errno(err, errno, "cannot make a pipe");
+    scoped(fd_closep) int read_end = ends[0];
+    scoped(fd_closep) int write_end = ends[1];
+    const struct cell_command command = {
+        .argv = argv, .envp = default_env, .fds = {-1, write_end, write_end}, .fd_count = 3};
+    int r = cell_exec(cell, &command, &process, err);
+
+    if (r < 0)
+        return r;
+    fd_closep(&write_end);
+    return capture(cell, process, &read_end, ret, err);
+}

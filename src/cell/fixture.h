@@ -1,0 +1,36 @@
+#pragma once
+/*
+ * fixture: cells for this folder's tests and benchmarks: a monitor of this build, a cell with the
+ * host's /usr, a command's output. Not part of the program.
+ */
+
+#include "base/buf.h"
+#include "cell/cell.h"
+
+struct fixture {
+    struct monitor *monitor;
+    int usr_fd;
+};
+
+struct fixture_output {
+    struct buf out; /* stdout and stderr together */
+    struct cell_exit exit;
+    enum cell_wait_result result;
+};
+
+/* The monitor of this build (environment: CLOSEDBOOK_CELL_PROGRAM, or beside the test). */
+must_check int fixture_open(struct fixture *fixture, enum cell_driver driver, struct error **err)
+    nonnull(1);
+void fixture_close(struct fixture *fixture) nonnull(1);
+void fixture_output_done(struct fixture_output *output) nonnull(1);
+
+/* A spec with /usr, a small /etc, an empty workspace, and the command. envp NULL: PATH and HOME. */
+void fixture_spec(const struct fixture *fixture, enum cell_role role, const char *const *argv,
+                  struct cell_spec *ret) nonnull(1, 4);
+/* Starts the spec's cell with its output captured, waits at most 20 s; *ret_cell is still live. */
+must_check int fixture_run(const struct fixture *fixture, struct cell_spec *spec,
+                           struct cell **ret_cell, struct fixture_output *ret, struct error **err)
+    nonnull(1, 2, 3, 4);
+/* The same for one more program in the cell. */
+must_check int fixture_exec(struct cell *cell, const char *const *argv, struct fixture_output *ret,
+                            struct error **err) nonnull(1, 2, 3);

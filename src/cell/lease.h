@@ -1,0 +1,35 @@
+#pragma once
+/*
+ * lease: user ids that belong to one cell at a time, on one machine.
+ *
+ * A slot is three ids: init, agent or grader, and a reserved one. It is held by flock on a file
+ * below /run/closedbook/uids for as long as this monitor lives, and given to a cell only while no
+ * process runs under any of its ids. Back in the pool it goes after the cell's end, when none can.
+ */
+
+#include <sys/types.h>
+
+#include "base/base.h"
+
+#define LEASE_BASE_UID 0x70000000u
+#define LEASE_IDS_PER_SLOT 3u
+#define LEASE_SLOTS_MAX 4096u
+
+struct lease_pool {
+    int dir_fd;
+    struct lease_slot *slots;
+    size_t count;
+};
+
+enum lease_id { LEASE_INIT, LEASE_PROGRAM, LEASE_CANDIDATE };
+
+must_check int lease_open(struct lease_pool *pool) nonnull(1);
+/* The slot's number, or -EAGAIN when all are taken. */
+must_check int lease_take(struct lease_pool *pool) nonnull(1);
+void lease_give(struct lease_pool *pool, int slot) nonnull(1);
+uid_t lease_uid(int slot, enum lease_id id);
+/*
+ * A user namespace, kept with the slot, whose map makes files of owner look like the program's.
+ * Borrowed.
+ */
+must_check int lease_idmap(struct lease_pool *pool, int slot, uid_t owner, gid_t group) nonnull(1);

@@ -1,0 +1,311 @@
+#include "cell/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define PROC_NAME_BYTES 24
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd); /* paths only */
+    *fd = -1;
+}
+
+/* --- the ids and the workspace of a cell */
+
+static int keep_workspace(struct server *server, struct server_cell *cell,
+                          const struct request_start *request)
+{
+    struct workspace *workspace =
+        server_find_workspace(server, cell->connection, request->keep_cell_id);
+
+    if (workspace == NULL || workspace->role != cell->role || workspace->mount_fd < 0)
+        return -ESTALE;
+    workspace->references++;
+    cell->workspace = workspace;
+    return 0;
+}
+
+static int collect_workspace(struct server *server, struct server_cell *cell,
+                             const struct request_start *request)
+{
+    if (request->collect_cell_id == 0)
+        return 0;
+    struct workspace *workspace =
+        server_find_workspace(server, cell->connection, request->collect_cell_id);
+
+    if (workspace == NULL || (workspace->layered ? workspace->upper_fd : workspace->mount_fd) < 0)
+        return -ESTALE;
+    workspace->references++;
+    workspace->in_use = true;
+    cell->collected = workspace;
+    return 0;
+}
+
+static int take_ids(struct server *server, struct server_cell *cell, const struct input *input)
+{
+    struct native *native = server->state;
+    struct workspace *workspace = cell->workspace;
+
+    if (server->machine.tier != TIER_A) {
+        cell->uid = cell->init_uid = getuid();
+        cell->gid = getgid();
+        return 0;
+    }
+    if (workspace->slot < 0) {
+        int slot = lease_take(&native->pool);
+
+        if (slot < 0)
+            return slot;
+        workspace->slot = slot;
+    }
+    cell->init_uid = lease_uid((int)workspace->slot, LEASE_INIT);
+    cell->uid = lease_uid((int)workspace->slot, LEASE_PROGRAM);
+    cell->gid = cell->uid;
+    if (cell->role != CELL_WORKER) {
+        cell->protections |= PROTECT_LEASED_UID;
+        return 0;
+    }
+    /* What a worker writes belongs to who asked for it. */
+    if (input->uid == (uid_t)-1)
+        return -EPERM;
+    cell->uid = input->uid;
+    cell->gid = input->gid;
+    return 0;
+}
+
+static int prepare_cell(struct server *server, struct server_cell *cell, const struct input *input,
+                        enum cell_step *step)
+{
+    const struct request_start *request = &input->request->start;
+
+    *step = STEP_WORKSPACE;
+    if (request->workspace_kind == CELL_WORKSPACE_KEEP) {
+        int r = keep_workspace(server, cell, request);
+
+        if (r < 0)
+            return r;
+    } else {
+        cell->workspace = server_workspace_new(cell->connection, cell->role);
+    }
+    int r = collect_workspace(server, cell, request);
+
+    if (r < 0)
+        return r;
+    *step = STEP_LEASE;
+    return take_ids(server, cell, input);
+}
+
+/* --- clones, which tier A makes here, where the client's descriptors are at home */
+
+static int clone_tree(const struct server *server, int fd)
+{
+    if (server->machine.tier != TIER_A)
+        return -1;
+    return sys_open_tree(fd, "", OPEN_TREE_CLONE | (unsigned)AT_EMPTY_PATH);
+}
+
+static int clone_trees(const struct server *server, struct setup *setup, enum cell_step *step)
+{
+    const struct request_start *request = setup->request;
+
+    if (server->machine.tier != TIER_A)
+        return 0;
+    *step = STEP_MOUNT;
+    for (uint32_t i = 0; i < request->mount_count; i++) {
+        setup->trees[i] = clone_tree(server, setup->fds[request->mounts[i].fd]);
+        if (setup->trees[i] < 0)
+            return setup->trees[i];
+    }
+    *step = STEP_ETC;
+    if (request->etc_fd >= 0)
+        setup->etc_tree = clone_tree(server, setup->fds[request->etc_fd]);
+    return request->etc_fd >= 0 && setup->etc_tree < 0 ? setup->etc_tree : 0;
+}
+
+static int clone_layer(struct server *server, const struct server_cell *cell, int fd)
+{
+    struct native *native = server->state;
+    struct stat status;
+
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    int user_ns =
+        lease_idmap(&native->pool, (int)cell->workspace->slot, status.st_uid, status.st_gid);
+
+    if (user_ns < 0)
+        return user_ns;
+    int tree = clone_tree(server, fd);
+
+    if (tree < 0)
+        return tree;
+    int r = sys_idmap_mount(tree, user_ns);
+
+    if (r < 0) {
+        close_fd(&tree);
+        return r;
+    }
+    return tree;
+}
+
+/* Where a layer cannot be made the agent's by mapping its owner, the layers are copied. */
+static void clone_layers(struct server *server, const struct server_cell *cell, struct setup *setup)
+{
+    const struct request_start *request = setup->request;
+
+    if (request->workspace_kind != CELL_WORKSPACE_OVERLAY)
+        return;
+    setup->copy_instead = !server->machine.overlay;
+    for (uint32_t i = 0;
+         i < request->layer_count && !setup->copy_instead && server->machine.tier == TIER_A; i++) {
+        setup->layers[i] = clone_layer(server, cell, setup->fds[request->layer_fds[i]]);
+        setup->copy_instead = setup->layers[i] < 0;
+    }
+}
+
+static void close_clones(struct setup *setup)
+{
+    for (size_t i = 0; i < CELL_MOUNTS_MAX; i++)
+        close_fd(&setup->trees[i]);
+    for (size_t i = 0; i < CELL_LAYERS_MAX; i++)
+        close_fd(&setup->layers[i]);
+    close_fd(&setup->etc_tree);
+}
+
+/* --- START */
+
+static void fill_setup(struct server *server, const struct server_cell *cell,
+                       const struct input *input, int channel, struct setup *setup)
+{
+    *setup = (struct setup){
+        .machine = &server->machine,
+        .request = &input->request->start,
+        .fds = input->fds,
+        .fd_count = input->fd_count,
+        .etc_tree = -1,
+        .workspace_fd = -1,
+        .collect_fd = -1,
+        .channel = channel,
+        .uid = cell->uid,
+        .gid = cell->gid,
+        .init_uid = cell->init_uid,
+        .blob = input->blob,
+        .scratch_fd = -1,
+        .root_fd = -1,
+    };
+    for (size_t i = 0; i < CELL_MOUNTS_MAX; i++)
+        setup->trees[i] = -1;
+    for (size_t i = 0; i < CELL_LAYERS_MAX; i++)
+        setup->layers[i] = -1;
+    if (setup->request->workspace_kind == CELL_WORKSPACE_KEEP)
+        setup->workspace_fd = cell->workspace->mount_fd;
+    if (cell->collected != NULL) {
+        setup->collect_has_marks = cell->collected->layered;
+        setup->collect_fd =
+            cell->collected->layered ? cell->collected->upper_fd : cell->collected->mount_fd;
+    }
+}
+
+static int start(struct server *server, struct server_cell *cell, const struct input *input,
+                 int channel, struct child *child, enum cell_step *step)
+{
+    static struct setup setup;
+    bool is_root = server->machine.tier == TIER_A;
+    int r = prepare_cell(server, cell, input, step);
+
+    if (r < 0)
+        return r;
+    fill_setup(server, cell, input, channel, &setup);
+    r = clone_trees(server, &setup, step);
+    if (r == 0) {
+        clone_layers(server, cell, &setup);
+        *step = STEP_NAMESPACES;
+        r = sys_fork(CELL_NAMESPACES | (is_root ? 0 : CLONE_NEWUSER), &child->pidfd);
+    }
+    if (r == 0)
+        setup_run(&setup);
+    close_clones(&setup);
+    if (r < 0)
+        return r;
+    child->pid = r;
+    if (!is_root)
+        cell->uid = CELL_INNER_UID;
+    return 0;
+}
+
+/* --- EXEC */
+
+static int exec(struct server *server, struct server_cell *cell, const struct input *input,
+                int channel, struct child *child, enum cell_step *step)
+{
+    static struct join join;
+    const struct request_exec *request = &input->request->exec;
+    bool is_root = server->machine.tier == TIER_A;
+
+    join = (struct join){
+        .program =
+            {
+                .machine = &server->machine,
+                .exec_fd = -1,
+                .role = cell->role,
+                .ptrace_denied = cell->ptrace_denied,
+                .uid = cell->uid,
+                .gid = is_root ? cell->gid : CELL_INNER_UID,
+                .limits = cell->limits,
+            },
+        .channel = channel,
+        .init_pidfd = -1,
+        .init_uid = is_root ? cell->init_uid : CELL_INNER_UID,
+        .init_gid = is_root ? cell->init_uid : CELL_INNER_UID,
+        .fds = input->fds,
+        .fd_count = input->fd_count,
+    };
+    memcpy(join.namespace_fds, cell->namespace_fds, sizeof(join.namespace_fds));
+    for (struct child *other = cell->children; other != NULL; other = other->next) {
+        if (other->is_init)
+            join.init_pidfd = other->pidfd;
+    }
+    *step = STEP_REQUEST;
+    int r = program_prepare(&join.program, &request->command, input->fds, input->blob);
+
+    if (r == 0) {
+        *step = STEP_JOIN;
+        r = sys_fork(0, &child->pidfd);
+        if (r == 0)
+            join_run(&join);
+    }
+    free(join.program.pointers);
+    if (r < 0)
+        return r;
+    child->pid = r;
+    return 0;
+}
+
+static uint64_t inspect(struct server *server, const struct server_cell *cell)
+{
+    const struct native *native = server->state;
+    char name[PROC_NAME_BYTES];
+    struct stat status;
+
+    sys_format(name, sizeof(name), "%d/mem", cell->init_pid);
+    /* Of a process that can be traced, the files in /proc/PID are its own user's; else root's. */
+    if (fstatat(native->proc_fd, name, &status, 0) < 0 || status.st_uid == cell->init_uid)
+        return 0;
+    return PROTECT_INIT_NOT_DUMPABLE;
+}
+
+static void drop(struct server *server, struct workspace *workspace)
+{
+    struct native *native = server->state;
+
+    if (workspace->slot >= 0)
+        lease_give(&native->pool, (int)workspace->slot);
+    workspace->slot = -1;
+}
+
+const struct server_driver native_driver = {
+    .start = start, .exec = exec, .inspect = inspect, .drop = drop};

@@ -1,0 +1,145 @@
+#pragma once
+/*
+ * server: connections, cells and their children; the part that the monitor and the tempdir server
+ * share. A driver makes the children.
+ *
+ * One thread, one epoll loop; every lengthy thing happens in a child. A child talks over its
+ * channel (setup.h, struct child_report) and ends; a cell has ended when none of its children is
+ * left. libc and base_core only.
+ */
+
+#include "cell/protocol.h"
+#include "cell/setup.h"
+
+#define SERVER_CELLS_MAX 4096
+#define SERVER_CONNECTIONS_MAX 1024
+#define SERVER_LAYERED_FDS 2
+
+struct server;
+struct server_cell;
+
+enum watch_kind { WATCH_CONNECTION, WATCH_CHANNEL, WATCH_PID };
+
+struct watch {
+    enum watch_kind kind;
+    void *owner;
+};
+
+struct connection {
+    struct connection *next;
+    struct watch watch;
+    int socket;
+    bool is_control;
+    struct server_cell *waiting_for; /* the cell whose START, EXEC or END is under way */
+    uint32_t waiting_kind;           /* enum request_kind, 0: none */
+    uint32_t waiting_process;
+};
+
+/* A process of ours that belongs to a cell: its init, or the keeper of a further program. */
+struct child {
+    struct child *next;
+    struct watch channel_watch, pid_watch;
+    struct server_cell *cell;
+    int channel, pidfd; /* the channel is -1 once the child has closed its end */
+    pid_t pid;
+    uint32_t process;                   /* of its program, 0: none */
+    bool is_init, is_ready, has_exited; /* has_exited: its program's end was reported */
+    struct child_report failure;        /* kind REPORT_FAILED when that came */
+};
+
+/* What is left of a cell, shared by those that keep it. Its ids belong to it. */
+struct workspace {
+    uint32_t references;
+    uint32_t role;
+    struct connection *connection;
+    bool in_use, layered;
+    int mount_fd, upper_fd; /* native; -1: none */
+    int64_t slot;           /* native: the leased ids, -1: none */
+    char *directory;        /* tempdir */
+};
+
+enum server_cell_state {
+    SERVER_CELL_STARTING,
+    SERVER_CELL_LIVE,
+    SERVER_CELL_ENDING,
+    SERVER_CELL_ENDED
+};
+
+struct server_cell {
+    struct server_cell *next;
+    struct connection *connection; /* NULL: it closed; the cell goes when it has ended */
+    uint32_t id, role;
+    enum server_cell_state state;
+    struct child *children;
+    struct workspace *workspace;
+    struct workspace *collected; /* CELL_WORKER: whose workspace it reads */
+    uint32_t process_count;
+    uint64_t protections;
+    uint64_t end_began_ns, killed;
+    uint64_t end_ns;
+    bool is_forced; /* SIGKILL went out */
+    uid_t uid, init_uid;
+    gid_t gid;
+    pid_t init_pid;
+    bool ptrace_denied, layered;
+    struct cell_limits limits;
+    int namespace_fds[NAMESPACE_FDS];
+};
+
+/* A request with what came along. */
+struct input {
+    const union request *request;
+    const int *fds;
+    size_t fd_count;
+    const char *blob;
+    uid_t uid; /* who sent it, as the kernel says */
+    gid_t gid;
+};
+
+struct server_driver {
+    /* Both fork a child that owns channel; on failure *step says where. */
+    int (*start)(struct server *server, struct server_cell *cell, const struct input *input,
+                 int channel, struct child *child, enum cell_step *step);
+    int (*exec)(struct server *server, struct server_cell *cell, const struct input *input,
+                int channel, struct child *child, enum cell_step *step);
+    /* Right before the answer to START: protections that are seen from outside. */
+    uint64_t (*inspect)(struct server *server, const struct server_cell *cell);
+    void (*drop)(struct server *server, struct workspace *workspace);
+};
+
+struct server {
+    const struct server_driver *driver;
+    struct machine machine;
+    void *state; /* the driver's */
+    int epoll_fd;
+    struct connection *connections;
+    struct server_cell *cells;
+    size_t cell_count, connection_count;
+    uint32_t last_cell_id;
+    bool is_closing; /* the control connection closed */
+};
+
+/* Serves until the control connection has closed and no cell is left. */
+must_check int server_run(struct server *server, int control_fd) nonnull(1);
+/* The first word on the control connection. error 0: ready. */
+must_check int server_say_ready(const struct server *server, int control_fd, int error,
+                                enum cell_step step) nonnull(1);
+
+struct workspace *server_workspace_new(struct connection *connection, uint32_t role);
+/* The workspace of an ended cell of this connection that nobody uses, or NULL. */
+struct workspace *server_find_workspace(struct server *server, struct connection *connection,
+                                        uint32_t cell_id) nonnull(1);
+
+/* server_cells.c */
+void server_child_reports(struct server *server, struct child *child) nonnull(1, 2);
+void server_child_ends(struct server *server, struct child *child) nonnull(1, 2);
+void server_cell_end(struct server *server, struct server_cell *cell) nonnull(1, 2);
+void server_cell_free(struct server *server, struct server_cell *cell) nonnull(1, 2);
+/* Forces what does not end by itself; returns how long the loop may sleep, in ms (-1: for good). */
+int server_press(struct server *server) nonnull(1);
+void server_forget_connection(struct server *server, struct connection *connection) nonnull(1, 2);
+/* 0: answered or under way; negative: the connection is to be closed. */
+must_check int server_handle(struct server *server, struct connection *connection,
+                             struct input *input) nonnull(1, 2, 3);
+void server_reply(struct connection *connection, struct message *message) nonnull(2);
+must_check int server_watch(struct server *server, int fd, struct watch *watch) nonnull(1, 3);

@@ -1,0 +1,482 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "cell/setup.h"
+
+#define SCRATCH_INODES 4096
+#define FILE_COPY_BYTES_MAX ((uint64_t)16 << 20) /* larger single files are bound, not copied */
+#define LINK_PATH_BYTES 4096
+#define NAME_BYTES 32
+#define USER_LINE_BYTES 128
+
+/*
+ * One tmpfs, the scratch, holds all that is made for a cell: r is the root that it will see, m0..
+ * the directories that lie over its trees with the masks, e its own part of /etc, d its /dev, l0..
+ * the points where trees are attached while overlays are made of them. Only clones of r, d and e's
+ * overlay are ever seen from inside, read-only.
+ */
+
+const char *const root_link_names[ROOT_LINKS] = {"bin",   "sbin",   "lib",    "lib64",
+                                                 "lib32", "libx32", "libo32", "libexec"};
+
+static int make_dir(int dir_fd, const char *path, mode_t mode)
+{
+    if (mkdirat(dir_fd, path, mode) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    /* Whatever the umask is. */
+    return fchmodat(dir_fd, path, mode, 0) < 0 ? -errno : 0;
+}
+
+int view_make_dirs(int dir_fd, const char *path, mode_t mode, mode_t parent_mode)
+{
+    char part[CELL_PATH_BYTES + NAME_BYTES];
+    size_t length = strlen(path);
+
+    ASSERT(length < sizeof(part));
+    for (size_t i = 1; i <= length; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        bool is_last = path[i] == '\0';
+        bool is_parent = !is_last && strchr(path + i + 1, '/') == NULL;
+
+        memcpy(part, path, i);
+        part[i] = '\0';
+        int r = make_dir(dir_fd, part, is_last ? mode : is_parent ? parent_mode : 0755);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Parents of a file, then an empty file to mount on. */
+static int make_point(struct setup *setup, const char *target, bool directory, mode_t parent_mode)
+{
+    char path[CELL_PATH_BYTES + NAME_BYTES];
+
+    sys_format(path, sizeof(path), "r%s", target);
+    if (directory)
+        return view_make_dirs(setup->scratch_fd, path, 0755, parent_mode);
+    char *slash = strrchr(path, '/');
+
+    *slash = '\0';
+    int r = view_make_dirs(setup->scratch_fd, path, parent_mode, 0755);
+
+    *slash = '/';
+    if (r < 0)
+        return r;
+    int fd = openat(setup->scratch_fd, path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
+
+    if (fd < 0)
+        return -errno;
+    (void)close(fd); /* nothing was written */
+    return 0;
+}
+
+static int attach_at(struct setup *setup, int mount_fd, const char *target, bool directory,
+                     mode_t parent_mode)
+{
+    int flags = O_PATH | (directory ? O_DIRECTORY : 0);
+    int point = sys_open_beneath(setup->root_fd, target + 1, flags, 0);
+
+    if (point == -ENOENT) {
+        int r = make_point(setup, target, directory, parent_mode);
+
+        if (r < 0)
+            return r;
+        point = sys_open_beneath(setup->root_fd, target + 1, flags, 0);
+    }
+    if (point < 0)
+        return point;
+    int r = sys_attach(mount_fd, point, "");
+
+    (void)close(point); /* a path only */
+    return r;
+}
+
+int view_attach(struct setup *setup, int mount_fd, const char *target, bool directory)
+{
+    return attach_at(setup, mount_fd, target, directory, 0755);
+}
+
+/* The same file, looked up again in this mount namespace: elsewhere it cannot be cloned. */
+static int clone_by_path(int fd, unsigned flags)
+{
+    char name[NAME_BYTES], path[LINK_PATH_BYTES];
+    struct stat wanted, found;
+
+    sys_format(name, sizeof(name), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(name, path, sizeof(path));
+
+    if (n < 0)
+        return -errno;
+    if (n == 0 || (size_t)n >= sizeof(path) || path[0] != '/')
+        return -ESTALE;
+    path[n] = '\0';
+    int tree = sys_open_tree(AT_FDCWD, path, flags | AT_SYMLINK_NOFOLLOW);
+
+    if (tree < 0)
+        return tree;
+    if (fstat(fd, &wanted) < 0 || fstat(tree, &found) < 0 || wanted.st_dev != found.st_dev ||
+        wanted.st_ino != found.st_ino) {
+        (void)close(tree); /* a path only */
+        return -ESTALE;
+    }
+    return tree;
+}
+
+int view_clone(const struct setup *setup, int fd, int made)
+{
+    if (setup->machine->tier == TIER_A)
+        return made;
+    int tree = clone_by_path(fd, OPEN_TREE_CLONE);
+
+    /* Mounts below it that came from the host are locked to it: then all come along. */
+    if (tree == -EINVAL)
+        tree = clone_by_path(fd, OPEN_TREE_CLONE | AT_RECURSIVE);
+    return tree;
+}
+
+static int open_scratch(struct setup *setup)
+{
+    char size[NAME_BYTES], inodes[NAME_BYTES];
+    uint64_t bytes = (uint64_t)8 << 20;
+
+    for (uint32_t i = 0; i < setup->request->mount_count; i++)
+        bytes += FILE_COPY_BYTES_MAX;
+    sys_format(size, sizeof(size), "%llu", (unsigned long long)(bytes + WIRE_TEXTS_BYTES_MAX));
+    sys_format(inodes, sizeof(inodes), "%d", SCRATCH_INODES);
+    const struct mount_option options[] = {{.key = "size", .value = size},
+                                           {.key = "nr_inodes", .value = inodes},
+                                           {.key = "mode", .value = "755"}};
+    /* No "nodev": it holds the cell's /dev. Its clones that are not /dev get that. */
+    int fd = sys_new_mount("tmpfs", options, ARRAY_SIZE(options), MOUNT_ATTR_NOSUID);
+
+    if (fd < 0)
+        return fd;
+    setup->scratch_fd = fd;
+    /* Over the old root: it goes away together with that. */
+    int r = sys_attach(fd, AT_FDCWD, "/");
+
+    if (r < 0)
+        return r;
+    r = make_dir(fd, "r", 0755);
+    return r < 0 ? r : make_dir(fd, "void", 0555);
+}
+
+static int open_root(struct setup *setup)
+{
+    int root = sys_open_tree(setup->scratch_fd, "r", OPEN_TREE_CLONE);
+
+    if (root < 0)
+        return root;
+    setup->root_fd = root;
+    int r = sys_set_mount(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
+
+    return r < 0 ? r : sys_attach(root, AT_FDCWD, "/");
+}
+
+/* /bin and the like, where the host has them as links into /usr. */
+static int make_links(struct setup *setup)
+{
+    for (size_t i = 0; i < ROOT_LINKS; i++) {
+        const char *link = setup->machine->links[i];
+        char path[NAME_BYTES];
+
+        if (link[0] == '\0')
+            continue;
+        sys_format(path, sizeof(path), "r/%s", root_link_names[i]);
+        if (symlinkat(link, setup->scratch_fd, path) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+/* --- trees */
+
+/* Whiteouts for the masked names in the directory that will lie over a tree. */
+static int make_masks(int dir_fd, const struct wire_mount *mount)
+{
+    for (size_t i = 0; i < CELL_MASKS_MAX; i++) {
+        if (mount->masks[i][0] == '\0')
+            continue;
+        if (mknodat(dir_fd, mount->masks[i], S_IFCHR, 0) < 0 && errno != EEXIST)
+            return -errno;
+    }
+    return 0;
+}
+
+/* The tree seen through a directory of ours: its inodes, and so its locks, are this cell's alone.
+ */
+static int mount_over(struct setup *setup, uint32_t index, int upper_fd, int tree)
+{
+    char name[NAME_BYTES];
+
+    /* Before 6.15 overlay takes only what is attached. */
+    sys_format(name, sizeof(name), "l%u", index);
+    int r = make_dir(setup->scratch_fd, name, 0755);
+
+    if (r == 0)
+        r = sys_attach(tree, setup->scratch_fd, name);
+    if (r < 0)
+        return r;
+    struct overlay overlay = {
+        .lowers = {upper_fd, tree},
+        .lower_count = 2,
+        .upper = -1,
+        .user_xattr = setup->machine->tier != TIER_A,
+    };
+
+    return overlay_mount(&overlay, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+static int attach_tree(struct setup *setup, uint32_t index, const struct wire_mount *mount,
+                       int tree)
+{
+    char name[NAME_BYTES];
+
+    sys_format(name, sizeof(name), "m%u", index);
+    int r = make_dir(setup->scratch_fd, name, 0755);
+
+    if (r < 0)
+        return r;
+    int over = sys_open_beneath(setup->scratch_fd, name, O_PATH | O_DIRECTORY, 0);
+
+    if (over < 0)
+        return over;
+    r = make_masks(over, mount);
+    if (r == 0)
+        r = mount_over(setup, index, over, tree);
+    if (r < 0)
+        return r;
+    return attach_at(setup, r, mount->target, true,
+                     (mount->flags & WIRE_MOUNT_HIDDEN_PARENT) == 0 ? 0755
+                     : setup->machine->tier == TIER_A               ? 0711
+                                                                    : 0111);
+}
+
+/* A copy has neither the host's path nor an inode to lock that others see. */
+static int copy_in(struct setup *setup, const struct wire_mount *mount, int fd, mode_t mode)
+{
+    char path[CELL_PATH_BYTES + NAME_BYTES], name[NAME_BYTES];
+    int r = make_point(setup, mount->target, false, 0755);
+
+    if (r < 0)
+        return r;
+    sys_format(path, sizeof(path), "r%s", mount->target);
+    sys_format(name, sizeof(name), "/proc/self/fd/%d", fd);
+    int from = open(name, O_RDONLY | O_CLOEXEC);
+
+    if (from < 0)
+        return -errno;
+    int to = openat(setup->scratch_fd, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (to < 0)
+        return -errno;
+    r = copy_file(from, to);
+    if (r == 0 && fchmod(to, (mode & 0111) != 0 ? 0755 : 0644) < 0)
+        r = -errno;
+    (void)close(to);   /* on a tmpfs: nothing is delayed */
+    (void)close(from); /* read only */
+    return r;
+}
+
+static int attach_bound(struct setup *setup, const struct wire_mount *mount, int tree,
+                        bool directory)
+{
+    uint64_t set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+    set |= (mount->flags & WIRE_MOUNT_WRITABLE) != 0 ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_RDONLY;
+    int r = sys_set_mount(tree, set, 0, true);
+
+    return r < 0 ? r : view_attach(setup, tree, mount->target, directory);
+}
+
+static int attach_mount(struct setup *setup, uint32_t index)
+{
+    const struct wire_mount *mount = &setup->request->mounts[index];
+    int fd = setup->fds[mount->fd];
+    bool is_worker = setup->request->role == CELL_WORKER;
+    struct stat status;
+
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    bool directory = S_ISDIR(status.st_mode);
+
+    if (!is_worker && !directory && (uint64_t)status.st_size <= FILE_COPY_BYTES_MAX)
+        return copy_in(setup, mount, fd, status.st_mode);
+    int tree = view_clone(setup, fd, setup->trees[index]);
+
+    if (tree < 0)
+        return tree;
+    if (is_worker || !directory)
+        return attach_bound(setup, mount, tree, directory);
+    int r = sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
+
+    return r < 0 ? r : attach_tree(setup, index, mount, tree);
+}
+
+/* --- synthesised files */
+
+/* The cell's user, whose id nobody knows before it is leased. */
+static int add_user_line(const struct setup *setup, const char *target, int fd)
+{
+    char line[USER_LINE_BYTES] = "";
+
+    if (strcmp(target, "/etc/passwd") == 0)
+        sys_format(line, sizeof(line), "agent:x:%u:%u:agent:" CELL_HOME_PATH ":/bin/sh\n",
+                   setup->uid, setup->gid);
+    else if (strcmp(target, "/etc/group") == 0)
+        sys_format(line, sizeof(line), "agent:x:%u:\n", setup->gid);
+    size_t size = strlen(line);
+
+    return write(fd, line, size) == (ssize_t)size ? 0 : -EIO;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t length = strlen(dir);
+
+    return strncmp(path, dir, length) == 0 && path[length] == '/';
+}
+
+/* Where in the scratch a text is written: e for /etc's own part, t<i> what goes over /proc. */
+static void text_path(const struct setup *setup, uint32_t index, char *ret, size_t size)
+{
+    const char *target = setup->request->texts[index].target;
+
+    if (is_below(target, "/proc"))
+        sys_format(ret, size, "t%u", index);
+    else if (is_below(target, "/etc") && setup->request->etc_fd >= 0)
+        sys_format(ret, size, "e%s", target + strlen("/etc"));
+    else
+        sys_format(ret, size, "r%s", target);
+}
+
+static int write_text(struct setup *setup, uint32_t index)
+{
+    const struct wire_text *text = &setup->request->texts[index];
+    char path[CELL_PATH_BYTES + NAME_BYTES];
+
+    text_path(setup, index, path, sizeof(path));
+    char *slash = strrchr(path, '/');
+
+    if (slash != NULL) {
+        *slash = '\0';
+        int r = view_make_dirs(setup->scratch_fd, path, 0755, 0755);
+
+        if (r < 0)
+            return r;
+        *slash = '/';
+    }
+    mode_t mode = text->executable != 0 ? 0755 : 0644;
+    int fd = openat(setup->scratch_fd, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+
+    if (fd < 0)
+        return -errno;
+    const char *bytes = setup->blob + text->offset;
+    int r = write(fd, bytes, text->size_bytes) == (ssize_t)text->size_bytes ? 0 : -ENOSPC;
+
+    if (r == 0)
+        r = add_user_line(setup, text->target, fd);
+    if (r == 0 && fchmod(fd, mode) < 0)
+        r = -errno;
+    (void)close(fd); /* on a tmpfs: nothing is delayed */
+    return r;
+}
+
+static int make_etc(struct setup *setup)
+{
+    if (setup->request->etc_fd < 0)
+        return 0;
+    int tree = view_clone(setup, setup->fds[setup->request->etc_fd], setup->etc_tree);
+
+    if (tree < 0)
+        return tree;
+    int r = sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
+
+    if (r == 0)
+        r = make_dir(setup->scratch_fd, "e", 0755);
+    if (r < 0)
+        return r;
+    int over = sys_open_beneath(setup->scratch_fd, "e", O_PATH | O_DIRECTORY, 0);
+
+    if (over < 0)
+        return over;
+    r = mount_over(setup, CELL_MOUNTS_MAX, over, tree);
+    return r < 0 ? r : view_attach(setup, r, "/etc", true);
+}
+
+/* --- the whole */
+
+static int make_mounts(struct setup *setup)
+{
+    setup->step = STEP_MOUNT;
+    for (uint32_t i = 0; i < setup->request->mount_count; i++) {
+        setup->detail = i;
+        int r = attach_mount(setup, i);
+
+        if (r < 0)
+            return r;
+    }
+    setup->step = STEP_TEXT;
+    for (uint32_t i = 0; i < setup->request->text_count; i++) {
+        setup->detail = i;
+        int r = write_text(setup, i);
+
+        if (r < 0)
+            return r;
+    }
+    setup->detail = 0;
+    setup->step = STEP_ETC;
+    return make_etc(setup);
+}
+
+int view_build(struct setup *setup)
+{
+    setup->step = STEP_ROOT;
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return -errno;
+    int r = open_scratch(setup);
+
+    if (r == 0)
+        r = open_root(setup);
+    if (r == 0)
+        r = make_links(setup);
+    if (r == 0)
+        r = make_mounts(setup);
+    if (r < 0 || setup->request->role == CELL_WORKER)
+        return r;
+    setup->step = STEP_PROC;
+    r = view_proc(setup);
+    if (r < 0)
+        return r;
+    setup->step = STEP_DEV;
+    return view_dev(setup);
+}
+
+/* True when nothing lies over the root any more: "/.." then is the root itself. */
+static bool is_alone(int root_fd)
+{
+    struct stat root, above;
+
+    return fstat(root_fd, &root) == 0 && stat("/..", &above) == 0 && root.st_dev == above.st_dev &&
+           root.st_ino == above.st_ino;
+}
+
+int view_enter(struct setup *setup)
+{
+    setup->step = STEP_PIVOT;
+    if (fchdir(setup->root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return -errno;
+    /* Over the new root now lies the old one, and over that the scratch: two go, and no third. */
+    if (umount2(".", MNT_DETACH) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return -errno;
+    if (!is_alone(setup->root_fd))
+        return -EBUSY;
+    setup->protections |= PROTECT_ROOT;
+    return 0;
+}
