@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

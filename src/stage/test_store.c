@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
