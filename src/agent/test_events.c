@@ -216,6 +216,28 @@ static void stops_at_the_limit_of_bytes_and_says_so(void **state)
     event_log_done(&log);
 }
 
+static void stops_at_the_limit_of_values_and_says_so(void **state)
+{
+    (void)state;
+    scoped(buf_done) struct buf line = {0};
+    struct event_log log = {0};
+    scoped(event_reader_freep) struct event_reader *reader =
+        event_reader_new(&log, EVENT_SELF_REPORTED, 0);
+    size_t lines = EVENTS_NODES_MAX / EVENT_LINE_NODES_MAX + 2;
+
+    buf_text_append(&line, "{\"kind\":\"text\",\"output\":[0");
+    for (size_t i = 4; i < EVENT_LINE_NODES_MAX; i++)
+        buf_text_append(&line, ",0");
+    buf_text_append(&line, "]}\n");
+    for (size_t i = 0; i < lines; i++)
+        event_reader_feed(reader, line.data, line.size_bytes);
+    event_reader_end(reader);
+    assert_true(log.cut);
+    assert_int_equal(log.events[0].kind, EVENT_TEXT);
+    assert_int_equal(log.count, lines - 1);
+    event_log_done(&log);
+}
+
 static void reads_its_own_file_back(void **state)
 {
     (void)state;
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(refuses_a_line_of_too_many_values),
         cmocka_unit_test(stops_at_the_limit_of_events_and_says_so),
         cmocka_unit_test(stops_at_the_limit_of_bytes_and_says_so),
+        cmocka_unit_test(stops_at_the_limit_of_values_and_says_so),
         cmocka_unit_test(reads_its_own_file_back),
         cmocka_unit_test(reads_an_empty_file_and_the_example_of_the_format),
         cmocka_unit_test(takes_every_line_of_the_example_for_agents),

@@ -147,7 +147,7 @@ static void writes_none_as_null_and_never_a_number_that_is_none(void **state)
     struct trial_record record;
 
     trial_record_init(&record);
-    record.timing_ms.total = NAN;
+    record.timing_ms.total = (double)NAN;
     record.view.files = UINT64_MAX;
 
     static const struct {
