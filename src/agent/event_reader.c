@@ -121,7 +121,7 @@ static json_t *parse(const struct buf *line)
         repair(line, &repaired);
         text = &repaired;
     }
-    if (json_parse("line", text->data, text->size_bytes, &object, &cause) < 0)
+    if (json_parse("line", buf_text(text), text->size_bytes, &object, &cause) < 0)
         return NULL;
     return object;
 }

@@ -148,7 +148,7 @@ static void add_integrity(struct suite *suite, const struct trial_record *record
     struct test_case test = {
         .record = record,
         .name = name,
-        .type = verdict,
+        .type = verdict == NULL ? "" : verdict,
         .outcome = OUTCOME_SKIPPED,
     };
 

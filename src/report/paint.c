@@ -96,6 +96,7 @@ static size_t cut(const struct painter *painter, struct buf *quoted, size_t colu
 
     size_t bytes = fitting(buf_text(quoted), columns - 1, &taken);
 
+    ASSERT(quoted->data != NULL && bytes <= quoted->size_bytes);
     quoted->size_bytes = bytes;
     quoted->data[bytes] = '\0';
     buf_text_append(quoted, painter_signs(painter)->ellipsis);

@@ -15,7 +15,7 @@
 #include "report/samples.h"
 
 /* Bytes that no format may pass on as they are. */
-#define HOSTILE "evil\033]52;c;aGk=\007\xe2\x80\xae\xff<b>&\"']]>\xef\xbf\xbf"
+#define HOSTILE "evil\033]52;c;aGk=\007\xe2\x80\xae\xe2\x80\xac\xff<b>&\"']]>\xef\xbf\xbf"
 
 static const char agent_lines[] =
     "{\"kind\":\"turn_start\",\"session\":\"s1\"}\n"
