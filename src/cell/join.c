@@ -50,7 +50,7 @@ static int start(struct join *join, pid_t *ret)
     r = sys_join_keyring();
     if (r < 0)
         return r;
-    *ret = program_start(program);
+    *ret = program_start(program, confined_child);
     return *ret < 0 ? -program->error : 0;
 }
 

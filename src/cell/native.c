@@ -210,24 +210,24 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
     }
 }
 
-static int start(struct server *server, struct server_cell *cell, const struct input *input,
-                 int channel, struct child *child, enum cell_step *step)
+static int start(struct server *server, struct child *child, const struct input *input)
 {
     static struct setup setup;
+    struct server_cell *cell = child->cell;
     bool is_root = server->machine.tier == TIER_A;
-    int r = prepare_cell(server, cell, input, step);
+    int r = prepare_cell(server, cell, input, &child->step);
 
     if (r < 0)
         return r;
-    fill_setup(server, cell, input, channel, &setup);
-    r = clone_trees(server, &setup, step);
+    fill_setup(server, cell, input, child->far_end, &setup);
+    r = clone_trees(server, &setup, &child->step);
     if (r == 0) {
         clone_layers(server, cell, &setup);
-        *step = STEP_NAMESPACES;
+        child->step = STEP_NAMESPACES;
         r = sys_fork(CELL_NAMESPACES | (is_root ? 0 : CLONE_NEWUSER), &child->pidfd);
+        if (r == 0)
+            setup_run(&setup);
     }
-    if (r == 0)
-        setup_run(&setup);
     close_clones(&setup);
     if (r < 0)
         return r;
@@ -239,10 +239,10 @@ static int start(struct server *server, struct server_cell *cell, const struct i
 
 /* --- EXEC */
 
-static int exec(struct server *server, struct server_cell *cell, const struct input *input,
-                int channel, struct child *child, enum cell_step *step)
+static int exec(struct server *server, struct child *child, const struct input *input)
 {
     static struct join join;
+    const struct server_cell *cell = child->cell;
     const struct request_exec *request = &input->request->exec;
     bool is_root = server->machine.tier == TIER_A;
 
@@ -257,7 +257,7 @@ static int exec(struct server *server, struct server_cell *cell, const struct in
                 .gid = is_root ? cell->gid : CELL_INNER_UID,
                 .limits = cell->limits,
             },
-        .channel = channel,
+        .channel = child->far_end,
         .init_pidfd = -1,
         .init_uid = is_root ? cell->init_uid : CELL_INNER_UID,
         .init_gid = is_root ? cell->init_uid : CELL_INNER_UID,
@@ -269,11 +269,11 @@ static int exec(struct server *server, struct server_cell *cell, const struct in
         if (other->is_init)
             join.init_pidfd = other->pidfd;
     }
-    *step = STEP_REQUEST;
+    child->step = STEP_REQUEST;
     int r = program_prepare(&join.program, &request->command, input->fds, input->blob);
 
     if (r == 0) {
-        *step = STEP_JOIN;
+        child->step = STEP_JOIN;
         r = sys_fork(0, &child->pidfd);
         if (r == 0)
             join_run(&join);

@@ -1,12 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <linux/close_range.h>
 #include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "cell/setup.h"
 
@@ -14,7 +8,6 @@
 #define TARGETS_MAX (CELL_WORKER_FD + CELL_MOUNTS_MAX + 1)
 #define PROGRAM_PATH_BYTES 4096
 #define CHILD_STACK_BYTES 65536
-#define MEMLOCK_BYTES ((uint64_t)8 << 20)
 #define DEFAULT_SEARCH_PATH "/usr/local/bin:/usr/bin:/bin"
 #define FAILED_STATUS 127
 
@@ -56,7 +49,7 @@ int program_prepare(struct program *program, const struct wire_command *command,
 
 /* --- in the child: it shares the parent's memory, so that it must leave no trace but its result */
 
-static int fail(struct program *program, enum cell_step step, int r)
+int program_fail(struct program *program, enum cell_step step, int r)
 {
     program->step = step;
     program->error = -r;
@@ -90,7 +83,7 @@ static int place_fds(const int *wanted, size_t count)
     return 0;
 }
 
-static int set_fds(struct program *program)
+int program_set_fds(struct program *program)
 {
     int wanted[TARGETS_MAX], keep[TARGETS_MAX + 1];
     size_t given = program->command->fd_count > 3 ? program->command->fd_count : 3;
@@ -124,64 +117,6 @@ static int set_fds(struct program *program)
     if (r == 0)
         program->protections |= PROTECT_FDS;
     return r;
-}
-
-static int set_limit(__rlimit_resource_t resource, uint64_t value)
-{
-    struct rlimit limit;
-
-    if (getrlimit(resource, &limit) < 0)
-        return -errno;
-    /* A monitor without CAP_SYS_RESOURCE cannot raise what it was given. */
-    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < value)
-        value = limit.rlim_max;
-    limit = (struct rlimit){.rlim_cur = value, .rlim_max = value};
-    return setrlimit(resource, &limit) < 0 ? -errno : 0;
-}
-
-static int set_limits(struct program *program)
-{
-    const struct cell_limits *limits = &program->limits;
-    bool is_worker = program->role == CELL_WORKER;
-    int r = set_limit(RLIMIT_CORE, 0);
-
-    if (r == 0)
-        r = set_limit(RLIMIT_MEMLOCK, MEMLOCK_BYTES);
-    if (r == 0)
-        r = set_limit(RLIMIT_NOFILE, is_worker ? WORKER_OPEN_FILES : limits->open_files);
-    if (r == 0 && limits->file_bytes > 0)
-        r = set_limit(RLIMIT_FSIZE, limits->file_bytes);
-    /* A worker may not fork at all, and its id has processes elsewhere. */
-    if (r == 0 && !is_worker) {
-        r = set_limit(RLIMIT_NPROC, limits->pids);
-        if (r == 0)
-            program->protections |= PROTECT_NPROC;
-    }
-    return r;
-}
-
-static int set_identity(struct program *program)
-{
-    struct identity identity = {
-        .uid = program->uid,
-        .gid = program->gid,
-        .keep_groups = program->machine->tier != TIER_A,
-    };
-
-    if (program->role == CELL_WORKER) {
-        identity.keep_caps = UINT64_C(1) << CAP_DAC_READ_SEARCH;
-        /* trusted.* attributes, which its filter lets it read and not set, are root's to see. */
-        if (program->worker_sees_marks)
-            identity.keep_caps |= UINT64_C(1) << CAP_SYS_ADMIN;
-    }
-    int r = identity_take(&identity);
-
-    if (r < 0)
-        return r;
-    if (identity.keep_caps == 0)
-        program->protections |= PROTECT_NO_CAPS;
-    /* After the last change of identity, which clears it. */
-    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ? -errno : 0;
 }
 
 static void reset_signals(void)
@@ -229,11 +164,12 @@ static int execute_by_search(char *const *argv, char *const *env)
     }
 }
 
-static int execute(const struct program *program)
+int program_execute(const struct program *program)
 {
     char *const *argv = program->pointers;
     char *const *env = argv + program->command->argc + 1;
 
+    reset_signals();
     if (program->exec_fd >= 0) {
         (void)execveat(program->exec_fd, "", argv, env, AT_EMPTY_PATH);
         return -errno;
@@ -246,73 +182,13 @@ static int execute(const struct program *program)
     return -errno;
 }
 
-static const char *working_directory(const struct program *program)
-{
-    if (program->command->cwd[0] != '\0')
-        return program->command->cwd;
-    return program->role == CELL_WORKER ? "/" : CELL_WORKSPACE_PATH;
-}
-
-static int confine(struct program *program)
-{
-    enum filter filter = program->role == CELL_WORKER ? FILTER_WORKER
-                         : program->ptrace_denied     ? FILTER_CELL_NO_PTRACE
-                                                      : FILTER_CELL;
-
-    program->step = STEP_IDENTITY;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -errno;
-    program->protections |= PROTECT_NO_NEW_PRIVS;
-    program->step = STEP_LANDLOCK;
-    int r = landlock_confine(program);
-
-    if (r < 0)
-        return r;
-    program->protections |= PROTECT_LANDLOCK;
-    program->step = STEP_SECCOMP;
-    r = filter_load(filter);
-    if (r == 0)
-        program->protections |= PROTECT_SECCOMP;
-    return r;
-}
-
-int program_child(void *argument)
-{
-    struct program *program = argument;
-
-    (void)umask(022);
-    if (setsid() < 0)
-        return fail(program, STEP_TTY, -errno);
-    int r = set_fds(program);
-
-    if (r < 0)
-        return fail(program, STEP_DESCRIPTORS, r);
-    if (program->command->controlling_tty != 0 && ioctl(0, TIOCSCTTY, 0) < 0)
-        return fail(program, STEP_TTY, -errno);
-    r = set_limits(program);
-    if (r < 0)
-        return fail(program, STEP_LIMITS, r);
-    r = set_identity(program);
-    if (r < 0)
-        return fail(program, STEP_IDENTITY, r);
-    if (chdir(working_directory(program)) < 0)
-        return fail(program, STEP_CWD, -errno);
-    r = confine(program);
-    if (r < 0)
-        return fail(program, program->step, r);
-    program->step = STEP_NONE; /* stays so if the program runs */
-    reset_signals();
-    return fail(program, STEP_EXEC, execute(program));
-}
-
-pid_t program_start(struct program *program)
+pid_t program_start(struct program *program, int (*child)(void *program))
 {
     static char stack[CHILD_STACK_BYTES] __attribute__((aligned(16)));
 
     program->step = STEP_NONE;
     /* As vfork(): the caller sleeps until the program runs or the child gives up. */
-    pid_t pid =
-        clone(program_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, program);
+    pid_t pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, program);
 
     if (pid < 0) {
         program->step = STEP_EXEC;

@@ -41,6 +41,8 @@ struct child {
     struct watch channel_watch, pid_watch;
     struct server_cell *cell;
     int channel, pidfd; /* the channel is -1 once the child has closed its end */
+    int far_end;        /* the child's, while it is being made */
+    enum cell_step step;
     pid_t pid;
     uint32_t process;                   /* of its program, 0: none */
     bool is_init, is_ready, has_exited; /* has_exited: its program's end was reported */
@@ -84,6 +86,7 @@ struct server_cell {
     bool ptrace_denied, layered;
     struct cell_limits limits;
     int namespace_fds[NAMESPACE_FDS];
+    char *places; /* tempdir: paths of the cell that are elsewhere in truth */
 };
 
 /* A request with what came along. */
@@ -97,11 +100,9 @@ struct input {
 };
 
 struct server_driver {
-    /* Both fork a child that owns channel; on failure *step says where. */
-    int (*start)(struct server *server, struct server_cell *cell, const struct input *input,
-                 int channel, struct child *child, enum cell_step *step);
-    int (*exec)(struct server *server, struct server_cell *cell, const struct input *input,
-                int channel, struct child *child, enum cell_step *step);
+    /* Both fork a child that owns child->far_end; on failure child->step says where. */
+    int (*start)(struct server *server, struct child *child, const struct input *input);
+    int (*exec)(struct server *server, struct child *child, const struct input *input);
     /* Right before the answer to START: protections that are seen from outside. */
     uint64_t (*inspect)(struct server *server, const struct server_cell *cell);
     void (*drop)(struct server *server, struct workspace *workspace);

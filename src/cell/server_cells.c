@@ -105,6 +105,8 @@ static struct child *new_child(struct server_cell *cell, bool is_init, uint32_t 
     *child = (struct child){.cell = cell,
                             .channel = -1,
                             .pidfd = -1,
+                            .far_end = -1,
+                            .step = STEP_REQUEST,
                             .is_init = is_init,
                             .process = process,
                             .channel_watch = {WATCH_CHANNEL, child},
@@ -322,6 +324,7 @@ void server_cell_free(struct server *server, struct server_cell *cell)
     unref_workspace(server, cell->collected);
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
         close_fd(&cell->namespace_fds[i]);
+    free(cell->places);
     free(cell);
 }
 
@@ -391,36 +394,43 @@ static void reply_error(struct connection *connection, int r, enum cell_step ste
     server_reply(connection, &reply);
 }
 
+static int fork_child(struct server *server, struct child *child, const struct input *input)
+{
+    int ends[2];
+    int r = message_pair(ends);
+
+    if (r < 0)
+        return r;
+    child->channel = ends[0];
+    child->far_end = ends[1];
+    r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+    if (r == 0 && child->is_init)
+        r = server->driver->start(server, child, input);
+    else if (r == 0)
+        r = server->driver->exec(server, child, input);
+    close_fd(&child->far_end); /* the child has its own */
+    if (r == 0)
+        r = server_watch(server, child->pidfd, &child->pid_watch);
+    return r < 0 ? r : server_watch(server, child->channel, &child->channel_watch);
+}
+
 /* Forks through the driver and watches the child; the answer comes with its report. */
 static int launch(struct server *server, struct connection *connection, struct child *child,
                   const struct input *input)
 {
     struct server_cell *cell = child->cell;
-    enum cell_step step = STEP_REQUEST;
-    int ends[2];
-    int r = message_pair(ends);
+    int r = fork_child(server, child, input);
 
-    if (r == 0) {
-        child->channel = ends[0];
-        r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-    }
-    if (r == 0) {
-        r = child->is_init ? server->driver->start(server, cell, input, ends[1], child, &step)
-                           : server->driver->exec(server, cell, input, ends[1], child, &step);
-    }
-    if (child->channel >= 0)
-        (void)close(ends[1]); /* the child has its own */
-    if (r == 0)
-        r = server_watch(server, child->pidfd, &child->pid_watch);
-    if (r == 0)
-        r = server_watch(server, child->channel, &child->channel_watch);
     if (r < 0) {
-        if (child->pidfd >= 0)
-            (void)!sys_pidfd_kill(child->pidfd, SIGKILL); /* it has no watcher */
+        int status;
+
+        /* It has no watcher. */
+        if (child->pidfd >= 0 && sys_pidfd_kill(child->pidfd, SIGKILL) == 0)
+            (void)!sys_reap(child->pidfd, &status); /* its end is all that matters */
+        reply_error(connection, r, child->step);
         close_fd(&child->channel);
         close_fd(&child->pidfd);
         free(child);
-        reply_error(connection, r, step);
         return r;
     }
     child->next = cell->children;

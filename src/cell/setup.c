@@ -212,7 +212,7 @@ static int start_program(struct setup *setup, pid_t *ret)
         setup->step = STEP_REQUEST;
         return r;
     }
-    pid_t pid = program_start(program);
+    pid_t pid = program_start(program, confined_child);
 
     setup->protections |= program->protections;
     if (pid < 0) {

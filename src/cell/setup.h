@@ -147,12 +147,19 @@ struct copy_options {
 must_check int copy_tree(int from_fd, int to_fd, const struct copy_options *options) nonnull(3);
 must_check int copy_file(int from_fd, int to_fd);
 
-/* program.c. Runs in a child that shares the caller's memory until it executes (vfork). */
-int program_child(void *program);
-/* Starts it; on failure program->step and error say why. Returns the child's id. */
-must_check pid_t program_start(struct program *program) nonnull(1);
+/*
+ * program.c: descriptors and exec. The child shares the caller's memory until it executes, as after
+ * vfork(). confined.c: what such a child gives up between the two.
+ */
 must_check int program_prepare(struct program *program, const struct wire_command *command,
                                const int *fds, const char *blob) nonnull(1, 2);
+/* Starts it; on failure program->step and error say why. Returns the child's id. */
+must_check pid_t program_start(struct program *program, int (*child)(void *program)) nonnull(1);
+int confined_child(void *program);
+/* For such a child. The last two return only when they failed. */
+must_check int program_set_fds(struct program *program) nonnull(1);
+must_check int program_execute(const struct program *program) nonnull(1);
+int program_fail(struct program *program, enum cell_step step, int r) nonnull(1);
 
 /* identity.c: ids, capabilities (all gone but those in keep), securebits. */
 struct identity {

@@ -1,9 +1,154 @@
+#include "cell/tempdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "cell/client.h"
+
+static char *new_directory(void)
+{
+    const char *base = getenv("TMPDIR");
+    char *path = str_format("%s/closedbook-XXXXXX", base != NULL && base[0] == '/' ? base : "/tmp");
+
+    if (mkdtemp(path) != NULL)
+        return path;
+    free(path);
+    return NULL;
+}
+
+static int take_workspace(struct server *server, struct server_cell *cell,
+                          const struct request_start *request)
+{
+    struct connection *connection = cell->connection;
+
+    if (request->collect_cell_id != 0) {
+        struct workspace *collected =
+            server_find_workspace(server, connection, request->collect_cell_id);
+
+        if (collected == NULL)
+            return -ESTALE;
+        collected->references++;
+        collected->in_use = true;
+        cell->collected = collected;
+    }
+    if (request->workspace_kind == CELL_WORKSPACE_KEEP) {
+        struct workspace *kept = server_find_workspace(server, connection, request->keep_cell_id);
+
+        if (kept == NULL || kept->role != cell->role)
+            return -ESTALE;
+        kept->references++;
+        cell->workspace = kept;
+        return 0;
+    }
+    cell->workspace = server_workspace_new(connection, cell->role);
+    if (cell->role == CELL_WORKER)
+        return 0;
+    cell->workspace->directory = new_directory();
+    return cell->workspace->directory == NULL ? -errno : 0;
+}
+
+static int fork_keeper(struct keeper *keeper, struct child *child,
+                       const struct wire_command *command)
+{
+    keeper->channel = child->far_end;
+    keeper->has_program = command->argc > 0;
+    keeper->program.exec_fd = -1;
+    keeper->program.role = child->cell->role;
+    child->step = STEP_REQUEST;
+    int r = program_prepare(&keeper->program, command, keeper->input->fds, keeper->input->blob);
+
+    if (r == 0) {
+        child->step = STEP_NAMESPACES;
+        r = sys_fork(0, &child->pidfd);
+        if (r == 0)
+            keeper_run(keeper);
+    }
+    free(keeper->program.pointers);
+    if (r < 0)
+        return r;
+    child->pid = r;
+    return 0;
+}
+
+static int start(struct server *server, struct child *child, const struct input *input)
+{
+    struct server_cell *cell = child->cell;
+    const struct request_start *request = &input->request->start;
+
+    child->step = STEP_WORKSPACE;
+    cell->uid = cell->init_uid = getuid();
+    cell->gid = getgid();
+    int r = take_workspace(server, cell, request);
+
+    if (r < 0)
+        return r;
+    bool is_worker = cell->role == CELL_WORKER;
+    struct workspace *source = is_worker ? cell->collected : cell->workspace;
+
+    cell->places = tempdir_places(request, input->fds);
+    struct keeper keeper = {
+        .program = {.machine = &server->machine},
+        .input = input,
+        .directory = source == NULL ? NULL : source->directory,
+        .places = cell->places,
+        .fills = !is_worker,
+    };
+
+    return fork_keeper(&keeper, child, &request->command);
+}
+
+static int exec(struct server *server, struct child *child, const struct input *input)
+{
+    struct keeper keeper = {
+        .program = {.machine = &server->machine},
+        .input = input,
+        .directory = child->cell->workspace->directory,
+        .places = child->cell->places,
+    };
+
+    return fork_keeper(&keeper, child, &input->request->exec.command);
+}
+
+static uint64_t inspect(struct server *server, const struct server_cell *cell)
+{
+    (void)server;
+    (void)cell;
+    return 0;
+}
+
+static void drop(struct server *server, struct workspace *workspace)
+{
+    (void)server;
+    if (workspace->directory != NULL)
+        (void)!fs_remove_tree(AT_FDCWD, workspace->directory, NULL); /* /tmp is swept by others */
+}
+
+static const struct server_driver tempdir_driver = {
+    .start = start, .exec = exec, .inspect = inspect, .drop = drop};
+
+static int become(uid_t uid, gid_t gid)
+{
+    if (geteuid() != 0 || uid == 0)
+        return 0;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+        syscall(SYS_setresuid, uid, uid, uid) < 0)
+        return -errno;
+    return 0;
+}
 
 _Noreturn void tempdir_serve(int control_fd, uid_t uid, gid_t gid)
 {
-    (void)control_fd;
-    (void)uid;
-    (void)gid;
-    _exit(1);
+    struct server server = {.driver = &tempdir_driver, .machine = {.tier = TIER_NONE}};
+    const int keep[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, control_fd};
+
+    if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 || become(uid, gid) < 0)
+        _exit(1);
+    server.machine.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (server.machine.null_fd < 0)
+        _exit(1);
+    _exit(server_run(&server, control_fd) < 0 ? 1 : 0);
 }
