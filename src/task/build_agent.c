@@ -33,15 +33,14 @@ static void complain_type(const struct build *build, const struct node *type)
     while (name->name != NULL && strcmp(name->name, type->text) != 0)
         name++;
     if (name->name != NULL && name->state == FIELD_REMOVED)
-        build_complain(build, PROBLEM_ERROR, type->mark, "agent.type",
-                       "the agent type '%s' is unsupported: %s", name->name, name->hint);
+        build_error(build, type->mark, "agent.type", "the agent type '%s' is unsupported: %s",
+                    name->name, name->hint);
     else if (name->name != NULL)
-        build_complain(build, PROBLEM_ERROR, type->mark, "agent.type",
-                       "the agent type '%s' is not in this version", name->name);
+        build_error(build, type->mark, "agent.type", "the agent type '%s' is not in this version",
+                    name->name);
     else
-        build_complain(build, PROBLEM_ERROR, type->mark, "agent.type",
-                       "adapter files and executables ('%.60s') are not in this version",
-                       type->text);
+        build_error(build, type->mark, "agent.type",
+                    "adapter files and executables ('%.60s') are not in this version", type->text);
 }
 
 static bool is_provider_key(const char *name)
@@ -64,13 +63,13 @@ static void add_variable(const struct build *build, const struct node *item)
         equals == NULL ? environment_get(build->loader->overrides->environment, name) : equals + 1;
 
     if (is_provider_key(name)) {
-        build_complain(build, PROBLEM_ERROR, item->mark, "agent.env",
-                       "'%s': the key of a model provider is never given to an agent", name);
+        build_error(build, item->mark, "agent.env",
+                    "'%s': the key of a model provider is never given to an agent", name);
         return;
     }
     if (value == NULL) {
-        build_complain(build, PROBLEM_WARNING, item->mark, "agent.env",
-                       "'%.60s' is not set outside, so the agent does not get it", name);
+        build_warning(build, item->mark, "agent.env",
+                      "'%.60s' is not set outside, so the agent does not get it", name);
         return;
     }
     str_list_add_take(&agent->env, str_format("%s=%s", name, value));
@@ -81,13 +80,12 @@ static void read_command(const struct build *build, const struct node *command)
     struct str_list *words = &build->task->public_half->agent.command;
 
     if (command->kind == NODE_TEXT && !words_split(command->text, words))
-        build_complain(build, PROBLEM_ERROR, command->mark, "agent.command",
-                       "a quote is not closed");
+        build_error(build, command->mark, "agent.command", "a quote is not closed");
     for (size_t i = 0; command->kind == NODE_LIST && i < command->count; i++)
         str_list_add(words, command->items[i]->text);
     if (words->count == 0 || words->items[0][0] == '\0')
-        build_complain(build, PROBLEM_ERROR, command->mark, "agent.command",
-                       "a program expected as the first word, found nothing");
+        build_error(build, command->mark, "agent.command",
+                    "a program expected as the first word, found nothing");
 }
 
 static void read_script(const struct build *build, const struct node *script)
@@ -96,7 +94,7 @@ static void read_script(const struct build *build, const struct node *script)
     scoped(mem_freep) char *wrong = source_check_file(build->loader->reader, path);
 
     if (wrong != NULL)
-        build_complain(build, PROBLEM_ERROR, script->mark, "agent.script", "'%s' %s", path, wrong);
+        build_error(build, script->mark, "agent.script", "'%s' %s", path, wrong);
     build->task->public_half->agent.script = take(path);
 }
 
@@ -109,8 +107,7 @@ static void remark_unused(const struct build *build, const struct node *block, c
         scoped(mem_freep) char *path = str_format("agent.%s", member->key);
 
         if (field != NULL && field->state == FIELD_CLI)
-            build_complain(build, PROBLEM_WARNING, member->mark, path,
-                           "has no effect for the agent type '%s'", type);
+            build_warning(build, member->mark, path, "has no effect for the agent type '%s'", type);
     }
 }
 
@@ -123,10 +120,10 @@ static void read_type(const struct build *build, const struct node *block)
     if (type == NULL) {
         struct mark mark = {.origin = build->origin};
 
-        if (!build->loader->overrides->agent_optional)
-            build_complain(build, PROBLEM_ERROR, mark, "agent.type",
-                           "not set anywhere: name the agent in the task, in closedbook.yaml or "
-                           "with -T");
+        if (!build->loader->overrides->agent_optional && !build_is_given(build, "agent.type"))
+            build_error(build, mark, "agent.type",
+                        "not set anywhere: name the agent in the task, in closedbook.yaml or "
+                        "with -T");
         return;
     }
     agent->type = built_type(type->text);
@@ -137,14 +134,14 @@ static void read_type(const struct build *build, const struct node *block)
     remark_unused(build, block, type->text);
     if (agent->type == AGENT_SCRIPT && script != NULL)
         read_script(build, script);
-    else if (agent->type == AGENT_SCRIPT)
-        build_complain(build, PROBLEM_ERROR, type->mark, "agent.script",
-                       "required by the agent type 'script', found nothing");
+    else if (agent->type == AGENT_SCRIPT && !build_is_given(build, "agent.script"))
+        build_error(build, type->mark, "agent.script",
+                    "required by the agent type 'script', found nothing");
     if (agent->type == AGENT_EXEC && command != NULL)
         read_command(build, command);
-    else if (agent->type == AGENT_EXEC)
-        build_complain(build, PROBLEM_ERROR, type->mark, "agent.command",
-                       "required by the agent type 'exec', found nothing");
+    else if (agent->type == AGENT_EXEC && !build_is_given(build, "agent.command"))
+        build_error(build, type->mark, "agent.command",
+                    "required by the agent type 'exec', found nothing");
 }
 
 void build_agent(struct build *build)

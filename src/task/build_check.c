@@ -21,13 +21,11 @@ static void check_tokens(const struct build *build, struct mark mark, const char
 
     for (size_t i = 0; i < ARRAY_SIZE(denied); i++) {
         if (token_is_in(text, denied[i]))
-            build_complain(build, PROBLEM_ERROR, mark, path,
-                           "$%s: the agent has no such folder, only graders do",
-                           token_name(denied[i]));
+            build_error(build, mark, path, "$%s: the agent has no such folder, only graders do",
+                        token_name(denied[i]));
     }
     if (token_is_in(text, TOKEN_INPUT_DIR) && node_get(build->file, "input_dir") == NULL)
-        build_complain(build, PROBLEM_ERROR, mark, path,
-                       "$INPUT_DIR: the task declares no input_dir");
+        build_error(build, mark, path, "$INPUT_DIR: the task declares no input_dir");
 }
 
 static void check_suite_variables(const struct build *build, struct mark mark, const char *path,
@@ -40,10 +38,10 @@ static void check_suite_variables(const struct build *build, struct mark mark, c
         const char *value = environment_get(build->loader->overrides->environment, name);
 
         if (value != NULL && is_suite_variable(build->task->private_half->suite_root, name, value))
-            build_complain(build, PROBLEM_ERROR, mark, path,
-                           "$%s leads into the suite, which the agent never sees: declare the "
-                           "fixture as input_dir",
-                           name);
+            build_error(build, mark, path,
+                        "$%s leads into the suite, which the agent never sees: declare the "
+                        "fixture as input_dir",
+                        name);
     }
 }
 
@@ -91,9 +89,9 @@ static void check_env(const struct build *build)
         for (size_t j = 0; j < ARRAY_SIZE(paths); j++) {
             if (!holds_path(value, paths[j]))
                 continue;
-            build_complain(build, PROBLEM_ERROR, node->mark, "agent.env",
-                           "the value of '%.*s' holds a path of the task's private half",
-                           (int)(value - 1 - env->items[i]), env->items[i]);
+            build_error(build, node->mark, "agent.env",
+                        "the value of '%.*s' holds a path of the task's private half",
+                        (int)(value - 1 - env->items[i]), env->items[i]);
             break;
         }
     }
@@ -109,8 +107,8 @@ static void check_agent(const struct build *build)
         check_tokens(build, command->mark, "agent.command", half->agent.command.items[i]);
     check_env(build);
     if (half->agent.type == AGENT_ORACLE && !has_reference(build->task->private_half))
-        build_complain(build, PROBLEM_ERROR, type->mark, "agent.type",
-                       "the agent type 'oracle' needs a reference, the task has none");
+        build_error(build, type->mark, "agent.type",
+                    "the agent type 'oracle' needs a reference, the task has none");
 }
 
 /* --- graders -----------------------------------------------------------------------------------
@@ -125,11 +123,9 @@ static void check_command(const struct build *build, const struct node *command,
 {
     if (token_is_in(command->text, TOKEN_REFERENCE_DIR) &&
         !has_reference(build->task->private_half))
-        build_complain(build, PROBLEM_ERROR, command->mark, path,
-                       "$REFERENCE_DIR: the task has no reference");
+        build_error(build, command->mark, path, "$REFERENCE_DIR: the task has no reference");
     if (token_is_in(command->text, TOKEN_INPUT_DIR) && !has_input(build->task->public_half))
-        build_complain(build, PROBLEM_ERROR, command->mark, path,
-                       "$INPUT_DIR: the task declares no input_dir");
+        build_error(build, command->mark, path, "$INPUT_DIR: the task declares no input_dir");
 }
 
 static void check_criteria(const struct build *build)
@@ -146,9 +142,9 @@ static void check_criteria(const struct build *build)
         if (command != NULL)
             check_command(build, command, command_path);
         if (no_agent && type != NULL && str_starts(type->text, "command_"))
-            build_complain(build, PROBLEM_ERROR, type->mark, type_path,
-                           "'%s' looks at what an agent did, and the agent type is 'none'",
-                           type->text);
+            build_error(build, type->mark, type_path,
+                        "'%s' looks at what an agent did, and the agent type is 'none'",
+                        type->text);
     }
 }
 
@@ -170,14 +166,13 @@ static void check_overlap(const struct build *build, const struct task_source *s
     for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
         if (hidden[i] == NULL || !path_is_below(hidden[i], source->path))
             continue;
-        build_complain(build, PROBLEM_ERROR, mark, path,
-                       "'%s' holds %s ('%s'), which the agent must not get", source->path, names[i],
-                       hidden[i]);
+        build_error(build, mark, path, "'%s' holds %s ('%s'), which the agent must not get",
+                    source->path, names[i], hidden[i]);
     }
     if (half->reference_dir != NULL && path_is_below(source->path, half->reference_dir) &&
         strcmp(source->path, half->reference_dir) != 0)
-        build_complain(build, PROBLEM_ERROR, mark, path,
-                       "'%s' lies in the reference, which the agent must not get", source->path);
+        build_error(build, mark, path, "'%s' lies in the reference, which the agent must not get",
+                    source->path);
 }
 
 static void check_overlaps(const struct build *build)
@@ -203,8 +198,8 @@ static void check_timeouts(const struct build *build)
 
     if (turn != NULL && limits->task_timeout_ms > 0 &&
         limits->turn_timeout_ms >= limits->task_timeout_ms)
-        build_complain(build, PROBLEM_WARNING, turn->mark, "run_limits.turn_timeout",
-                       "never reached: task_timeout is not longer");
+        build_warning(build, turn->mark, "run_limits.turn_timeout",
+                      "never reached: task_timeout is not longer");
 }
 
 void build_check(struct build *build)

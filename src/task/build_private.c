@@ -16,7 +16,7 @@ static void read_reference_dir(const struct build *build, const struct node *nod
     if (wrong == NULL && empty)
         wrong = str_dup("is empty: a reference must hold something");
     if (wrong != NULL)
-        build_complain(build, PROBLEM_ERROR, node->mark, path, "'%s' %s", dir, wrong);
+        build_error(build, node->mark, path, "'%s' %s", dir, wrong);
     build->task->private_half->reference_dir = take(dir);
 }
 
@@ -25,14 +25,19 @@ static void read_reference_file(const struct build *build, const struct node *no
     bool strict = build->loader->overrides->strict;
     scoped(mem_freep) char *file = build_path(build, node, "reference.file", true);
 
-    build_complain(build, strict ? PROBLEM_ERROR : PROBLEM_WARNING, node->mark, "reference.file",
-                   "is legacy: put the file in a folder and name that as reference.directory");
+    static const char legacy[] =
+        "is legacy: put the file in a folder and name that as reference.directory";
+
+    if (strict)
+        build_error(build, node->mark, "reference.file", "%s", legacy);
+    else
+        build_warning(build, node->mark, "reference.file", "%s", legacy);
     if (file == NULL)
         return;
     scoped(mem_freep) char *wrong = source_check_file(build->loader->reader, file);
 
     if (wrong != NULL)
-        build_complain(build, PROBLEM_ERROR, node->mark, "reference.file", "'%s' %s", file, wrong);
+        build_error(build, node->mark, "reference.file", "'%s' %s", file, wrong);
     build->task->private_half->reference_file = take(file);
 }
 
@@ -46,10 +51,10 @@ static void read_reference(const struct build *build)
     if (count > 1) {
         const struct node *second = alias != NULL ? alias : file;
 
-        build_complain(build, PROBLEM_ERROR, second->mark, "reference",
-                       "one of reference.directory, reference.file and reference_dir expected, "
-                       "found %d",
-                       count);
+        build_error(build, second->mark, "reference",
+                    "one of reference.directory, reference.file and reference_dir expected, "
+                    "found %d",
+                    count);
         return;
     }
     if (directory != NULL)
@@ -113,8 +118,8 @@ static void check_counts(const struct build *build, const struct node *item, siz
     scoped(mem_freep) char *path = str_format("success_criteria[%zu].max_count", index);
 
     if (max != NULL && (double)max->integer < min)
-        build_complain(build, PROBLEM_ERROR, max->mark, path,
-                       "at least min_count (%.0f) expected, found %s", min, max->text);
+        build_error(build, max->mark, path, "at least min_count (%.0f) expected, found %s", min,
+                    max->text);
 }
 
 static void add_criterion(const struct build *build, const struct node *item, size_t index)

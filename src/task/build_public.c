@@ -26,7 +26,7 @@ static void read_prompt_file(const struct build *build, const struct node *node)
     if (r == 0 && wrong == NULL && buf.size_bytes == 0)
         wrong = str_dup("is empty");
     if (wrong != NULL) {
-        build_complain(build, PROBLEM_ERROR, node->mark, name, "'%s' %s", path, wrong);
+        build_error(build, node->mark, name, "'%s' %s", path, wrong);
         return;
     }
     build->task->public_half->prompt = buf_take(&buf);
@@ -51,17 +51,18 @@ static void read_prompt(const struct build *build)
                                                                 half->agent.type == AGENT_ORACLE));
 
     if (text != NULL && file != NULL)
-        build_complain(build, PROBLEM_ERROR, file->mark, "initial_prompt_file",
-                       "initial_prompt is given as well (line %u): one of the two expected",
-                       text->mark.line);
-    if (first == NULL && !needs_none)
-        build_complain(build, PROBLEM_ERROR, (struct mark){.origin = build->origin},
-                       "initial_prompt",
-                       "required: this or initial_prompt_file expected, found neither");
+        build_error(build, file->mark, "initial_prompt_file",
+                    "initial_prompt is given as well (line %u): one of the two expected",
+                    text->mark.line);
+    bool was_given =
+        build_is_given(build, "initial_prompt") || build_is_given(build, "initial_prompt_file");
+
+    if (first == NULL && !needs_none && !was_given)
+        build_error(build, (struct mark){.origin = build->origin}, "initial_prompt",
+                    "required: this or initial_prompt_file expected, found neither");
     if (first != NULL && no_agent)
-        build_complain(build, PROBLEM_ERROR, first->mark,
-                       text != NULL ? "initial_prompt" : "initial_prompt_file",
-                       "the agent type 'none' gets no prompt");
+        build_error(build, first->mark, text != NULL ? "initial_prompt" : "initial_prompt_file",
+                    "the agent type 'none' gets no prompt");
     if (text != NULL)
         half->prompt = str_dup(text->text);
     else if (file != NULL)
@@ -89,7 +90,7 @@ static char *read_dir(const struct build *build, const struct node *node, const 
 
     if (wrong == NULL)
         return take(dir);
-    build_complain(build, PROBLEM_ERROR, node->mark, path, "'%s' %s", dir, wrong);
+    build_error(build, node->mark, path, "'%s' %s", dir, wrong);
     return NULL;
 }
 
@@ -156,8 +157,8 @@ static void read_patterns(const struct build *build)
         bool negated = item->text[0] == '!';
 
         if (item->text[negated ? 1 : 0] == '\0')
-            build_complain(build, PROBLEM_ERROR, item->mark, "sandbox.ignore_patterns",
-                           "a pattern expected, found '%s'", item->text);
+            build_error(build, item->mark, "sandbox.ignore_patterns",
+                        "a pattern expected, found '%s'", item->text);
         if (negated)
             str_list_add(&taken_out, item->text + 1);
     }
@@ -199,10 +200,11 @@ static void check_enforced(const struct build *build, const struct node *limits,
 
     if (member == NULL)
         return;
-    build_complain(build, best_effort ? PROBLEM_WARNING : PROBLEM_ERROR, member->mark, path,
-                   best_effort ? "'%s' is not enforced in this version"
-                               : "'%s' is not in this version (best_effort: true runs without it)",
-                   key);
+    if (best_effort)
+        build_warning(build, member->mark, path, "'%s' is not enforced in this version", key);
+    else
+        build_error(build, member->mark, path,
+                    "'%s' is not in this version (best_effort: true runs without it)", key);
 }
 
 static void read_limits(const struct build *build)
@@ -233,8 +235,8 @@ static void read_driver(const struct build *build)
     if (strcmp(driver->text, "tempdir") == 0)
         build->task->public_half->driver = DRIVER_TEMPDIR;
     else if (strcmp(driver->text, "native") != 0)
-        build_complain(build, PROBLEM_ERROR, driver->mark, "sandbox.driver",
-                       "the driver '%s' is not in this version", driver->text);
+        build_error(build, driver->mark, "sandbox.driver", "the driver '%s' is not in this version",
+                    driver->text);
 }
 
 void build_public(struct build *build)

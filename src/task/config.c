@@ -86,11 +86,12 @@ static struct node *load_file(struct config *config, const struct config_file *f
 
     *origin = (struct origin){.source = file->source};
     origin->file = arena_text(&config->arena, file->path, strlen(file->path));
+    origin->path = origin->file;
     origin->dir = arena_text(&config->arena, dir, strlen(dir));
     if (r == -ENOENT)
         return NULL;
     if (r < 0) {
-        problems_add(problems, PROBLEM_ERROR, (struct mark){.origin = origin}, NULL, "%s", wrong);
+        problems_error(problems, (struct mark){.origin = origin}, NULL, "%s", wrong);
         return NULL;
     }
     origin->length = buf.size_bytes;
@@ -129,7 +130,7 @@ json_t *config_to_json(const struct config *config)
         merged = merge_layers(&arena, &set_block, merged, config->user);
     if (config->suite != NULL)
         merged = merge_layers(&arena, &set_block, merged, config->suite);
-    scoped(json_freep) json_t *lineage = merge_lineage(merged);
+    scoped(json_freep) json_t *lineage = merge_lineage(merged, NULL);
     json_t *array = json_array(), *entry;
     const char *path;
 

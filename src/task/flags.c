@@ -35,8 +35,8 @@ static bool claim(struct flag_reader *reader, const char *path, struct mark mark
     for (size_t i = 0; i < reader->paths.count; i++) {
         if (!overlaps(reader->paths.items[i], path))
             continue;
-        problems_add(reader->schema.problems, PROBLEM_ERROR, mark, NULL,
-                     "'%.80s' is already set by '%.80s'", path, reader->flags.items[i]);
+        problems_error(reader->schema.problems, mark, NULL, "'%.80s' is already set by '%.80s'",
+                       path, reader->flags.items[i]);
         return false;
     }
     str_list_add(&reader->paths, path);
@@ -54,8 +54,8 @@ static struct node *nest(const struct flag_reader *reader, const char *path, str
 
     member.key = dot == NULL ? path : dot + 1;
     if (member.key[0] == '\0' || value->height > TASK_DEPTH_MAX) {
-        problems_add(reader->schema.problems, PROBLEM_ERROR, value->mark, NULL,
-                     "'%.80s' is no path like sandbox.limits.timeout", path);
+        problems_error(reader->schema.problems, value->mark, NULL,
+                       "'%.80s' is no path like sandbox.limits.timeout", path);
         return NULL;
     }
     node_put(arena, map, &member);
@@ -102,10 +102,10 @@ static void put_agent(struct flag_reader *reader, const char *agent)
     if (argument == NULL)
         return;
     if ((!is_script && !is_exec) || argument[0] == '\0') {
-        problems_add(reader->schema.problems, PROBLEM_ERROR, mark, NULL,
-                     is_script || is_exec ? "'%s:' wants something after the ':'"
-                                          : "the agent type '%.60s' takes no ':ARG'",
-                     type);
+        problems_error(reader->schema.problems, mark, NULL,
+                       is_script || is_exec ? "'%s:' wants something after the ':'"
+                                            : "the agent type '%.60s' takes no ':ARG'",
+                       type);
         return;
     }
     put(reader, is_script ? "agent.script" : "agent.command", node_new_text(arena, argument, mark));
@@ -119,8 +119,8 @@ static void put_set(struct flag_reader *reader, const char *set)
     const char *equals = strchr(set, '=');
 
     if (equals == NULL || equals == set) {
-        problems_add(reader->schema.problems, PROBLEM_ERROR, mark, NULL,
-                     "path=value expected, as in sandbox.limits.timeout=60");
+        problems_error(reader->schema.problems, mark, NULL,
+                       "path=value expected, as in sandbox.limits.timeout=60");
         return;
     }
     struct origin *text = arena_new(arena, 1, sizeof(*text));
@@ -133,8 +133,7 @@ static void put_set(struct flag_reader *reader, const char *set)
     if (value == NULL)
         return;
     if (value->kind == NODE_NULL) {
-        problems_add(reader->schema.problems, PROBLEM_ERROR, mark, NULL,
-                     "a value expected, found nothing");
+        problems_error(reader->schema.problems, mark, NULL, "a value expected, found nothing");
         return;
     }
     value->mark = mark;

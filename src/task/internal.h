@@ -91,8 +91,9 @@ struct build {
     const struct suite *suite;
     const struct origin *origin; /* the task file */
     struct loader_context schema;
-    struct node *file; /* the task as its file says, checked */
-    struct node *root; /* the layers merged */
+    const struct node *raw; /* as read */
+    struct node *file;      /* the task as its file says, checked */
+    struct node *root;      /* the layers merged */
     struct task *task;
 };
 
@@ -122,9 +123,13 @@ void walk_paths(const struct task_reader *reader, const struct str_list *paths,
                 struct file_list *ret, struct problems *problems) nonnull(1, 2, 3, 4);
 void file_list_done(struct file_list *list) nonnull(1);
 
-/* Adds an error (or another level) at a node, its path written out. */
-void build_complain(const struct build *build, enum problem_level level, struct mark mark,
-                    const char *path, const char *fmt, ...) printf_like(5, 6) nonnull(1, 4, 5);
+/* Adds a problem at a place, the field's path written out ("" for none). */
+void build_error(const struct build *build, struct mark mark, const char *path, const char *fmt,
+                 ...) printf_like(4, 5) nonnull(1, 3, 4);
+void build_warning(const struct build *build, struct mark mark, const char *path, const char *fmt,
+                   ...) printf_like(4, 5) nonnull(1, 3, 4);
+/* The file gave a value there, valid or not: what is wrong with it has been said. */
+bool build_is_given(const struct build *build, const char *path) nonnull(1, 2);
 /* A text node's path: expanded ($VAR, ~), absolute by the folder of its file; owned. NULL:
  * complained. */
 char *build_path(const struct build *build, const struct node *node, const char *path, bool expand)

@@ -3,8 +3,8 @@
 
 #include "task/internal.h"
 
-void build_complain(const struct build *build, enum problem_level level, struct mark mark,
-                    const char *path, const char *fmt, ...)
+void build_error(const struct build *build, struct mark mark, const char *path, const char *fmt,
+                 ...)
 {
     scoped(buf_done) struct buf message = {0};
     struct path at = {.name = path};
@@ -13,8 +13,29 @@ void build_complain(const struct build *build, enum problem_level level, struct 
     va_start(args, fmt);
     buf_vformat(&message, fmt, args);
     va_end(args);
-    problems_add(build->schema.problems, level, mark, path[0] == '\0' ? NULL : &at, "%s",
-                 buf_text(&message));
+    problems_error(build->schema.problems, mark, path[0] == '\0' ? NULL : &at, "%s",
+                   buf_text(&message));
+}
+
+void build_warning(const struct build *build, struct mark mark, const char *path, const char *fmt,
+                   ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    struct path at = {.name = path};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_warning(build->schema.problems, mark, path[0] == '\0' ? NULL : &at, "%s",
+                     buf_text(&message));
+}
+
+bool build_is_given(const struct build *build, const char *path)
+{
+    const struct node *node = node_find(build->raw, path);
+
+    return node != NULL && node->kind != NODE_NULL;
 }
 
 /* $NAME, ${NAME} and a leading ~ by the environment. NULL: complained. */
@@ -35,8 +56,7 @@ static char *expand_text(const struct build *build, const struct node *node, con
         size_t dollar = text[start - 1] == '{' ? start - 2 : start - 1;
 
         if (value == NULL) {
-            build_complain(build, PROBLEM_ERROR, node->mark, path,
-                           "the variable '%.60s' is not set", name);
+            build_error(build, node->mark, path, "the variable '%.60s' is not set", name);
             return NULL;
         }
         buf_append(&buf, text + copied, dollar - copied);
@@ -94,9 +114,8 @@ static void note_identity(struct build *build)
     const struct node *skip = node_get(build->file, "skip"), *tags = node_get(build->file, "tags");
     const char *id = node_get_text(build->file, "task_id");
     const char *description = node_get_text(build->file, "description");
-    scoped(mem_freep) char *file = path_join(build->loader->cwd, build->origin->file);
 
-    half->task_file = path_normal(file);
+    half->task_file = str_dup(build->origin->path);
     half->task_dir = str_dup(build->origin->dir);
     half->task_id = str_dup(id == NULL ? "" : id);
     half->description = str_dup(description == NULL ? "" : description);
@@ -116,14 +135,14 @@ static void build_whole(struct build *build)
     build->suite = loader_suite(build->loader, half->task_dir, build->schema.problems);
     half->suite_root = str_dup(build->suite->root);
     if (!path_is_below(half->task_dir, half->suite_root))
-        build_complain(build, PROBLEM_ERROR, (struct mark){.origin = build->origin}, "",
-                       "the task is not inside the suite root '%s'", half->suite_root);
+        build_error(build, (struct mark){.origin = build->origin}, "",
+                    "the task is not inside the suite root '%s'", half->suite_root);
     merge_all(build);
     build_agent(build);
     build_public(build);
     build_private(build);
     build_check(build);
-    task->lineage = merge_lineage(build->root);
+    task->lineage = merge_lineage(build->root, half->suite_root);
     task->resolved = node_to_json(build->root);
     build_digests(build);
 }
@@ -140,6 +159,7 @@ enum load_outcome load_task(struct loader *loader, const struct origin *origin, 
         return LOAD_BROKEN;
     if (id == NULL)
         return LOAD_NO_TASK;
+    build.raw = root;
     build.file = schema_load(&build.schema, &task_block, root, NULL);
     build.task = task_new();
     note_identity(&build);

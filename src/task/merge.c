@@ -1,5 +1,6 @@
 #include "task/merge.h"
 
+#include "base/fs.h"
 #include "base/mem.h"
 
 static struct node *merge_free(struct arena *arena, const struct node *lower,
@@ -70,24 +71,45 @@ struct node *merge_layers(struct arena *arena, const struct block *block, const 
 /* --- lineage -----------------------------------------------------------------------------------
  */
 
-static void put_entry(json_t *lineage, const struct path *path, const struct node *node,
-                      json_t *value)
+struct lineage {
+    json_t *entries;
+    const char *root; /* NULL: files are named as they are */
+};
+
+/* The file of an origin, NULL for a flag and for the defaults: what the record may say. */
+static json_t *file_name(const struct lineage *lineage, const struct origin *origin)
+{
+    if (origin->path == NULL)
+        return json_null();
+    size_t length = lineage->root == NULL ? 0 : strlen(lineage->root);
+    const char *path = origin->path;
+
+    if (lineage->root == NULL)
+        return json_text(origin->file, strlen(origin->file));
+    if (strncmp(path, lineage->root, length) == 0 && path[length] == '/')
+        path += length + 1;
+    else
+        path = path_base(path);
+    return json_text(path, strlen(path));
+}
+
+static void put_entry(const struct lineage *lineage, const struct path *path,
+                      const struct node *node, json_t *value)
 {
     scoped(mem_freep) char *name = path_format(path);
     json_t *entry = json_object();
 
     json_put(entry, "value", value);
     json_put_text(entry, "source", node->mark.origin->source);
-    json_put(entry, "file", json_text_or_null(node->mark.origin->file));
-    if (node->mark.line > 0)
+    json_put(entry, "file", file_name(lineage, node->mark.origin));
+    if (node->mark.line > 0 && node->mark.origin->path != NULL)
         json_put_int(entry, "line", node->mark.line);
-    json_put(lineage, name, entry);
+    json_put(lineage->entries, name, entry);
 }
 
-static void add_lineage(json_t *lineage, const struct node *node, const struct path *path);
-
 /* A list of maps has an entry for each item, which names its type only. */
-static void add_items(json_t *lineage, const struct node *list, const struct path *path)
+static void add_items(const struct lineage *lineage, const struct node *list,
+                      const struct path *path)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct path at = {.up = path, .index = i};
@@ -97,7 +119,8 @@ static void add_items(json_t *lineage, const struct node *list, const struct pat
     }
 }
 
-static void add_lineage(json_t *lineage, const struct node *node, const struct path *path)
+static void add_lineage(const struct lineage *lineage, const struct node *node,
+                        const struct path *path)
 {
     if (node->kind == NODE_LIST && node->count > 0 && node->items[0]->kind == NODE_MAP) {
         add_items(lineage, node, path);
@@ -114,10 +137,10 @@ static void add_lineage(json_t *lineage, const struct node *node, const struct p
     }
 }
 
-json_t *merge_lineage(const struct node *map)
+json_t *merge_lineage(const struct node *map, const char *root)
 {
-    json_t *lineage = json_object();
+    struct lineage lineage = {json_object(), root};
 
-    add_lineage(lineage, map, NULL);
-    return lineage;
+    add_lineage(&lineage, map, NULL);
+    return lineage.entries;
 }

@@ -11,5 +11,9 @@
 /* Values of upper over those of lower. Either may be NULL; a new map, sharing their nodes. */
 struct node *merge_layers(struct arena *arena, const struct block *block, const struct node *lower,
                           const struct node *upper) nonnull(1, 2);
-/* {"sandbox.driver": {"value":, "source":, "file":, "line":}}; new reference. */
-json_t *merge_lineage(const struct node *map) nonnull(1);
+/*
+ * {"sandbox.driver": {"value":, "source":, "file":, "line":}}; new reference. Files in the folder
+ * root are named relative to it, others by their last part, so that no path of the host is told;
+ * root NULL: as they are.
+ */
+json_t *merge_lineage(const struct node *map, const char *root) nonnull(1);

@@ -70,6 +70,8 @@ static void take_source_line(struct problem *problem, struct mark mark)
         line_end = end;
     if (line_end > s && line_end[-1] == '\r')
         line_end--;
+    if (line_end == s)
+        return; /* nothing to show */
     unsigned skipped =
         mark.column > SOURCE_CHARS_BEFORE + 1 ? mark.column - SOURCE_CHARS_BEFORE - 1 : 0;
 
@@ -95,8 +97,8 @@ static void append(struct problems *problems, const struct problem *problem)
     problems->items[problems->count++] = *problem;
 }
 
-void problems_add(struct problems *problems, enum problem_level level, struct mark mark,
-                  const struct path *path, const char *fmt, ...)
+void problems_say(struct problems *problems, enum problem_level level, struct mark mark,
+                  const struct path *path, const char *message)
 {
     if (level == PROBLEM_ERROR)
         problems->error_count++;
@@ -104,20 +106,55 @@ void problems_add(struct problems *problems, enum problem_level level, struct ma
         problems->dropped_count++;
         return;
     }
-    struct problem problem = {.level = level, .line = mark.line, .column = mark.column};
+    bool has_file = mark.origin != NULL && mark.origin->file != NULL;
+    struct problem problem = {
+        .level = level,
+        .file = str_dup(has_file ? mark.origin->file : ""),
+        .line = mark.line,
+        .column = mark.column,
+        .path = path_format(path),
+        .message = str_dup(message),
+    };
+
+    if (mark.origin != NULL)
+        take_source_line(&problem, mark);
+    append(problems, &problem);
+}
+
+void problems_error(struct problems *problems, struct mark mark, const struct path *path,
+                    const char *fmt, ...)
+{
     scoped(buf_done) struct buf message = {0};
     va_list args;
 
     va_start(args, fmt);
     buf_vformat(&message, fmt, args);
     va_end(args);
-    problem.message = buf_take(&message);
-    problem.file =
-        str_dup(mark.origin == NULL || mark.origin->file == NULL ? "" : mark.origin->file);
-    problem.path = path_format(path);
-    if (mark.origin != NULL)
-        take_source_line(&problem, mark);
-    append(problems, &problem);
+    problems_say(problems, PROBLEM_ERROR, mark, path, buf_text(&message));
+}
+
+void problems_warning(struct problems *problems, struct mark mark, const struct path *path,
+                      const char *fmt, ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_say(problems, PROBLEM_WARNING, mark, path, buf_text(&message));
+}
+
+void problems_note(struct problems *problems, struct mark mark, const struct path *path,
+                   const char *fmt, ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_say(problems, PROBLEM_NOTE, mark, path, buf_text(&message));
 }
 
 static int compare(const void *a, const void *b, void *unused)

@@ -12,6 +12,7 @@
 struct origin {
     const char *source; /* "task", "closedbook.yaml", "config.yaml", "-D", "default" ... */
     const char *file;   /* what complaints call it; NULL: nothing to name */
+    const char *path;   /* of a file: absolute; NULL: no file */
     const char *dir;    /* absolute; relative paths in it start here */
     const char *text;   /* NULL: no source lines */
     size_t length;
@@ -30,8 +31,14 @@ struct path {
 };
 
 /* Adds a problem; past TASK_PROBLEMS_MAX only counts it. path may be NULL. */
-void problems_add(struct problems *problems, enum problem_level level, struct mark mark,
-                  const struct path *path, const char *fmt, ...) printf_like(5, 6) nonnull(1, 5);
+void problems_say(struct problems *problems, enum problem_level level, struct mark mark,
+                  const struct path *path, const char *message) nonnull(1, 5);
+void problems_error(struct problems *problems, struct mark mark, const struct path *path,
+                    const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
+void problems_warning(struct problems *problems, struct mark mark, const struct path *path,
+                      const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
+void problems_note(struct problems *problems, struct mark mark, const struct path *path,
+                   const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
 /* Sorts the items from index first on by line and column, in a stable way. */
 void problems_sort(struct problems *problems, size_t first) nonnull(1);
 /* Moves all of from to the end of to; from is empty afterwards. */

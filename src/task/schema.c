@@ -3,6 +3,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
+#define CHOICES_LISTED_MAX 10
+
 const struct field *block_field(const struct block *block, const char *name)
 {
     for (const struct field *field = block->fields; field->name != NULL; field++) {
@@ -65,11 +67,18 @@ static void add_number(struct buf *buf, const struct field *field)
         buf_format(buf, " from %.10g to %.10g", field->min, field->max);
 }
 
+/* All of them, or the first few of a long list. */
 static void add_choices(struct buf *buf, const char *const *choices)
 {
+    size_t count = 0;
+
+    while (choices[count] != NULL)
+        count++;
     buf_text_append(buf, "one of ");
-    for (size_t i = 0; choices[i] != NULL; i++)
+    for (size_t i = 0; i < size_min(count, count > CHOICES_LISTED_MAX ? 5 : count); i++)
         buf_format(buf, "%s'%s'", i == 0 ? "" : ", ", choices[i]);
+    if (count > CHOICES_LISTED_MAX)
+        buf_text_append(buf, " ...");
 }
 
 const char *schema_expected(struct arena *arena, const struct field *field)

@@ -132,6 +132,25 @@ static const char *state_remark(enum field_state state)
 }
 
 /* An optional field may be null, which is the same as leaving it out. */
+static void add_nullable(json_t *object, json_t *value)
+{
+    json_t *any = json_object_get(value, "anyOf"), *either = json_array();
+
+    if (json_get_text(value, "type") != NULL && json_object_get(value, "enum") == NULL) {
+        (void)json_object_update(object, value); /* both are objects */
+        json_push(either, json_string(json_get_text(value, "type")));
+        json_push(either, json_string("null"));
+        json_put(object, "type", either);
+        return;
+    }
+    if (any != NULL)
+        (void)json_array_extend(either, any); /* both are arrays */
+    else
+        json_push(either, json_incref(value));
+    json_push(either, typed("null"));
+    json_put(object, "anyOf", either);
+}
+
 static json_t *field_schema(const struct field *field)
 {
     static const struct origin built_in = {.source = "default"};
@@ -144,11 +163,7 @@ static json_t *field_schema(const struct field *field)
     if ((field->flags & FIELD_REQUIRED) != 0) {
         (void)json_object_update(object, value); /* both are objects */
     } else {
-        json_t *any = json_array();
-
-        json_push(any, json_incref(value));
-        json_push(any, typed("null"));
-        json_put(object, "anyOf", any);
+        add_nullable(object, value);
     }
     if (field->standard != NULL)
         json_put(object, "default",

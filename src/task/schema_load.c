@@ -20,8 +20,9 @@ static struct node *wrong(const struct loader_context *context, const struct fie
     if ((field->types & TYPE_TEXT) != 0 && field->choices == NULL && node->plain &&
         (node->kind == NODE_INT || node->kind == NODE_REAL || node->kind == NODE_BOOL))
         hint = ": put it in quotes";
-    problems_add(context->problems, PROBLEM_ERROR, node->mark, path, "%s expected, found %s%s",
-                 schema_expected(context->arena, field), node_describe(context->arena, node), hint);
+    problems_error(context->problems, node->mark, path, "%s expected, found %s%s",
+                   schema_expected(context->arena, field), node_describe(context->arena, node),
+                   hint);
     return NULL;
 }
 
@@ -31,13 +32,13 @@ static struct node *wrong(const struct loader_context *context, const struct fie
 /* yes, no, on, off in any case: what files written for YAML 1.1 mean by a bool. */
 static bool is_old_bool(const struct node *node, bool *ret)
 {
-    static const char *const names[] = {"no", "off", "n", "yes", "on", "y"};
+    static const char *const names[] = {"no", "off", "yes", "on"};
 
     if (node->kind != NODE_TEXT || !node->plain)
         return false;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        if (strcasecmp(node->text, names[i]) == 0 && strlen(names[i]) > 1) {
-            *ret = i >= 3;
+        if (strcasecmp(node->text, names[i]) == 0) {
+            *ret = i >= 2;
             return true;
         }
     }
@@ -51,9 +52,9 @@ static struct node *load_old_bool(const struct loader_context *context, const st
 
     copy->kind = NODE_BOOL;
     copy->truth = truth;
-    problems_add(context->problems, PROBLEM_NOTE, node->mark, path,
-                 "'%s' is read as %s: YAML 1.2 wants true or false here", node->text,
-                 truth ? "true" : "false");
+    problems_note(context->problems, node->mark, path,
+                  "'%s' is read as %s: YAML 1.2 wants true or false here", node->text,
+                  truth ? "true" : "false");
     return copy;
 }
 
@@ -92,15 +93,14 @@ static struct node *load_text(const struct loader_context *context, const struct
 
         if (near == NULL)
             return wrong(context, field, node, path);
-        problems_add(context->problems, PROBLEM_ERROR, node->mark, path,
-                     "unknown value '%.60s', did you mean '%s'?", node->text, near);
+        problems_error(context->problems, node->mark, path,
+                       "unknown value '%.60s', did you mean '%s'?", node->text, near);
         return NULL;
     }
     if (!form_accepts(field->form, node->text))
         return wrong(context, field, node, path);
     if ((field->flags & FIELD_NOT_EMPTY) != 0 && is_blank(node->text)) {
-        problems_add(context->problems, PROBLEM_ERROR, node->mark, path,
-                     "a text expected, found a blank one");
+        problems_error(context->problems, node->mark, path, "a text expected, found a blank one");
         return NULL;
     }
     return node_new_text(context->arena, node->text, node->mark);
@@ -161,8 +161,8 @@ static struct node *copy_any(const struct loader_context *context, const struct 
 
     *copy = *node;
     if (node->kind == NODE_REAL && !isfinite(node->real)) {
-        problems_add(context->problems, PROBLEM_ERROR, node->mark, path,
-                     "a finite number expected, found %s", node->text);
+        problems_error(context->problems, node->mark, path, "a finite number expected, found %s",
+                       node->text);
         return NULL;
     }
     if (node->kind != NODE_LIST && node->kind != NODE_MAP)
@@ -205,8 +205,8 @@ static struct node *load_list(const struct loader_context *context, const struct
     item.flags &= ~(unsigned)(FIELD_NOT_EMPTY | FIELD_REQUIRED);
     item.state = FIELD_HERE;
     if ((field->flags & FIELD_NOT_EMPTY) != 0 && node->count == 0) {
-        problems_add(context->problems, PROBLEM_ERROR, node->mark, path,
-                     "at least one item expected, found an empty list");
+        problems_error(context->problems, node->mark, path,
+                       "at least one item expected, found an empty list");
         return NULL;
     }
     for (size_t i = 0; i < node->count; i++) {
@@ -232,11 +232,12 @@ static void complain_kind(const struct loader_context *context, const struct kin
     const char *near = str_nearest(type->text, names, count);
 
     if (near != NULL)
-        problems_add(context->problems, PROBLEM_ERROR, type->mark, path,
-                     "unknown %s type '%.60s', did you mean '%s'?", kinds->title, type->text, near);
+        problems_error(context->problems, type->mark, path,
+                       "unknown %s type '%.60s', did you mean '%s'?", kinds->title, type->text,
+                       near);
     else
-        problems_add(context->problems, PROBLEM_ERROR, type->mark, path, "unknown %s type '%.60s'",
-                     kinds->title, type->text);
+        problems_error(context->problems, type->mark, path, "unknown %s type '%.60s'", kinds->title,
+                       type->text);
 }
 
 /* The kind that a map's "type" names, if it is built; otherwise says why not. */
@@ -248,9 +249,9 @@ static const struct kind *choose_kind(const struct loader_context *context,
     struct path at = {.up = path, .name = "type"};
 
     if (type == NULL || type->kind != NODE_TEXT) {
-        problems_add(context->problems, PROBLEM_ERROR, type == NULL ? node->mark : type->mark, &at,
-                     "required: the type of the %s as a text, found %s", kinds->title,
-                     type == NULL ? "nothing" : node_describe(context->arena, type));
+        problems_error(context->problems, type == NULL ? node->mark : type->mark, &at,
+                       "required: the type of the %s as a text, found %s", kinds->title,
+                       type == NULL ? "nothing" : node_describe(context->arena, type));
         return NULL;
     }
     const struct kind *kind = kinds_find(kinds, type->text);
@@ -258,11 +259,11 @@ static const struct kind *choose_kind(const struct loader_context *context,
     if (kind != NULL && kind->state == FIELD_HERE)
         return kind;
     if (kind != NULL && kind->state == FIELD_REMOVED)
-        problems_add(context->problems, PROBLEM_ERROR, type->mark, &at,
-                     "the %s type '%s' was removed: %s", kinds->title, kind->name, kind->hint);
+        problems_error(context->problems, type->mark, &at, "the %s type '%s' was removed: %s",
+                       kinds->title, kind->name, kind->hint);
     else if (kind != NULL || (kinds == &criterion_kinds && str_starts(type->text, "exec:")))
-        problems_add(context->problems, PROBLEM_ERROR, type->mark, &at,
-                     "the %s type '%.60s' is not in this version", kinds->title, type->text);
+        problems_error(context->problems, type->mark, &at,
+                       "the %s type '%.60s' is not in this version", kinds->title, type->text);
     else
         complain_kind(context, kinds, type, &at);
     return NULL;
@@ -310,12 +311,17 @@ static struct node *load_field(const struct loader_context *context, const struc
     return load_scalar(context, field, node, path);
 }
 
+/* Known, not built, and not asked for either: an empty list, a block switched off, the usual value.
+ */
 static bool is_idle(const struct loader_context *context, const struct field *field,
                     const struct node *node)
 {
+    const struct node *enabled = node_get(node, "enabled");
     bool truth;
 
     if (node->kind == NODE_LIST && node->count == 0)
+        return true;
+    if (enabled != NULL && enabled->kind == NODE_BOOL && !enabled->truth)
         return true;
     if (field->idle == NULL)
         return false;
@@ -345,15 +351,15 @@ static bool is_set_aside(const struct loader_context *context, const struct fiel
         return false;
     case FIELD_LATER:
         if (!is_idle(context, field, member->value))
-            problems_add(context->problems, PROBLEM_ERROR, member->mark, path,
-                         "'%s' is not in this version", field->name);
+            problems_error(context->problems, member->mark, path, "'%s' is not in this version",
+                           field->name);
         return true;
     case FIELD_LEGACY:
-        problems_add(context->problems, PROBLEM_WARNING, member->mark, path, "%s", field->hint);
+        problems_warning(context->problems, member->mark, path, "%s", field->hint);
         return true;
     case FIELD_REMOVED:
-        problems_add(context->problems, PROBLEM_ERROR, member->mark, path, "'%s' was removed: %s",
-                     field->name, field->hint);
+        problems_error(context->problems, member->mark, path, "'%s' was removed: %s", field->name,
+                       field->hint);
         return true;
     }
     return true;
@@ -374,12 +380,11 @@ static void complain_unknown(const struct loader_context *context, const struct 
                            ? str_nearest(member->key, names, count)
                            : NULL;
 
-    if (near != NULL)
-        problems_add(context->problems, level, member->mark, path,
-                     "unknown key, did you mean '%s'?", near);
-    else
-        problems_add(context->problems, level, member->mark, path, "unknown key in %s",
-                     block->title);
+    const char *message =
+        near != NULL ? arena_format(context->arena, "unknown key, did you mean '%s'?", near)
+                     : arena_format(context->arena, "unknown key in %s", block->title);
+
+    problems_say(context->problems, level, member->mark, path, message);
 }
 
 static void load_member(const struct loader_context *context, const struct block *block,
@@ -416,9 +421,9 @@ static void complete(const struct loader_context *context, const struct block *b
         if (given != NULL && given->kind != NODE_NULL)
             continue;
         if ((field->flags & FIELD_REQUIRED) != 0)
-            problems_add(context->problems, PROBLEM_ERROR, given == NULL ? node->mark : given->mark,
-                         &at, "required: %s expected, found nothing",
-                         schema_expected(context->arena, field));
+            problems_error(context->problems, given == NULL ? node->mark : given->mark, &at,
+                           "required: %s expected, found nothing",
+                           schema_expected(context->arena, field));
         if (field->standard == NULL || field->state != FIELD_HERE || block->layered)
             continue;
         static const struct origin built_in = {.source = "default"};
@@ -436,8 +441,8 @@ struct node *schema_load(const struct loader_context *context, const struct bloc
     struct node *map = node_new(context->arena, NODE_MAP, node->mark);
 
     if (node->kind != NODE_MAP) {
-        problems_add(context->problems, PROBLEM_ERROR, node->mark, path, "a map expected, found %s",
-                     node_describe(context->arena, node));
+        problems_error(context->problems, node->mark, path, "a map expected, found %s",
+                       node_describe(context->arena, node));
         return map;
     }
     for (size_t i = 0; i < node->count; i++)

@@ -245,7 +245,8 @@ static const struct field set_fields[] = {
     {.name = "sandbox", .types = TYPE_BLOCK, .block = &sandbox_block, .doc = "where"},
     {0},
 };
-const struct block set_block = {.title = "settings", .fields = set_fields};
+const struct block set_block = {.title = "what -D may set (agent, run_limits, sandbox)",
+                                .fields = set_fields};
 
 static const struct field config_fields[] = {
     {.name = "agent",

@@ -55,9 +55,8 @@ void selection_check(const struct task_selection *selection, const struct str_li
             continue;
         near = str_nearest(id, (const char *const *)ids->items, ids->count);
         if (near != NULL)
-            problems_add(problems, PROBLEM_ERROR, mark, NULL,
-                         "no task has this id, did you mean '%s'?", near);
+            problems_error(problems, mark, NULL, "no task has this id, did you mean '%s'?", near);
         else
-            problems_add(problems, PROBLEM_ERROR, mark, NULL, "no task has this id");
+            problems_error(problems, mark, NULL, "no task has this id");
     }
 }

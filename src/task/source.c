@@ -34,7 +34,8 @@ static int open_regular(const struct task_reader *reader, const char *path, char
     struct stat status;
 
     if (fd < 0) {
-        *ret_wrong = say("cannot be opened", -fd);
+        *ret_wrong =
+            fd == -EINVAL ? str_dup("is not a regular file") : say("cannot be opened", -fd);
         return fd == -ENOENT || fd == -ENOTDIR ? -ENOENT : -1;
     }
     if (fstat(fd, &status) != 0)
@@ -56,7 +57,7 @@ int source_read(const struct task_reader *reader, const char *path, size_t max_b
     scoped(error_freep) struct error *err = NULL;
 
     if (fd == -ENOENT)
-        return fd;
+        return fd; /* the text that says so is not handed over */
     if (fd >= 0 && fs_read_fd(fd, "it", max_bytes, ret, &err) == 0)
         return 0;
     if (err != NULL && error_code_of(err) == ERROR_LIMIT)

@@ -98,11 +98,17 @@ must_check int tasks_load(const struct str_list *paths, const struct task_reader
                           struct problems *problems, struct error **err) nonnull(1, 2, 3, 4, 5, 6);
 void task_set_done(struct task_set *set) nonnull(1);
 
-/* One task from text, for tests, fuzzing and `cell`. name is what problems call the source. */
-must_check int task_parse(const char *name, const char *text, size_t length,
-                          const struct task_reader *reader, const struct task_overrides *overrides,
-                          struct task **ret, struct problems *problems, struct error **err)
-    nonnull(1, 2, 4, 5, 6, 7);
+/* A task file's bytes; name is what problems call it. */
+struct task_text {
+    const char *name;
+    const char *bytes; /* need no NUL at the end */
+    size_t size_bytes;
+};
+/* One task from text, for tests, fuzzing and `cell`. overrides NULL: none. A skip is not looked at.
+ */
+must_check int task_parse(const struct task_text *text, const struct task_reader *reader,
+                          const struct task_overrides *overrides, struct task **ret,
+                          struct problems *problems, struct error **err) nonnull(1, 2, 4, 5, 6);
 void task_free(struct task *task);
 void task_freep(struct task **task);
 

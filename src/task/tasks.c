@@ -23,14 +23,13 @@ static void complain_file(struct problems *problems, enum problem_level level, c
 {
     struct origin origin = {.source = "task", .file = file};
 
-    problems_add(problems, level, (struct mark){.origin = &origin}, NULL, "%s", message);
+    problems_say(problems, level, (struct mark){.origin = &origin}, NULL, message);
 }
 
-/* The folder of a file as an absolute, normal path. */
-static char *dir_of(const struct loader *loader, const char *file)
+/* A file as an absolute, normal path. */
+static char *absolute(const struct loader *loader, const char *file)
 {
-    scoped(mem_freep) char *dir = path_dir(file);
-    scoped(mem_freep) char *whole = path_join(loader->cwd, dir);
+    scoped(mem_freep) char *whole = path_join(loader->cwd, file);
 
     return path_normal(whole);
 }
@@ -61,16 +60,35 @@ static void keep(struct loading *loading, const struct loaded *loaded)
     loading->items[loading->count++] = *loaded;
 }
 
+/*
+ * Whether a file that cannot be read as YAML may be one of the tasks wanted: it speaks of a
+ * task_id, and of one of the ids when only some are asked for.
+ */
+static bool speaks_of_task(const struct task_selection *selection, const char *text)
+{
+    const struct str_list *only = selection == NULL ? NULL : selection->only;
+
+    if (strstr(text, "task_id") == NULL)
+        return false;
+    for (size_t i = 0; only != NULL && i < only->count; i++) {
+        if (text_has_word(text, only->items[i]))
+            return true;
+    }
+    return only == NULL || only->count == 0;
+}
+
 static void load_file(struct loading *loading, const char *path, bool named)
 {
     scoped(buf_done) struct buf text = {0};
 
     if (!read_file(loading, path, named, &text))
         return;
-    scoped(mem_freep) char *dir = dir_of(&loading->loader, path);
+    scoped(mem_freep) char *whole = absolute(&loading->loader, path);
+    scoped(mem_freep) char *dir = path_dir(whole);
     scoped(problems_done) struct problems problems = {0};
     struct origin origin = {.source = "task",
                             .file = path,
+                            .path = whole,
                             .dir = dir,
                             .text = buf_text(&text),
                             .length = text.size_bytes};
@@ -85,7 +103,7 @@ static void load_file(struct loading *loading, const char *path, bool named)
         return;
     case LOAD_BROKEN:
         /* Other YAML in the folder is none of our business; what speaks of a task_id is. */
-        if (named || strstr(origin.text, "task_id") != NULL)
+        if (named || speaks_of_task(loading->loader.selection, origin.text))
             problems_move(loading->problems, &problems);
         return;
     case LOAD_TASK:
@@ -121,8 +139,8 @@ static void check_duplicates(const struct loading *loading)
             continue;
         if (first->outcome == LOAD_UNSELECTED && second->outcome == LOAD_UNSELECTED)
             continue;
-        problems_add(loading->problems, PROBLEM_ERROR, mark, &path, "'%s' is also the id of %s:%u",
-                     id, first->file, first->line);
+        problems_error(loading->problems, mark, &path, "'%s' is also the id of %s:%u", id,
+                       first->file, first->line);
     }
 }
 
@@ -213,7 +231,7 @@ void task_set_done(struct task_set *set)
     *set = (struct task_set){0};
 }
 
-int task_parse(const char *name, const char *text, size_t length, const struct task_reader *reader,
+int task_parse(const struct task_text *text, const struct task_reader *reader,
                const struct task_overrides *overrides, struct task **ret, struct problems *problems,
                struct error **err)
 {
@@ -223,17 +241,23 @@ int task_parse(const char *name, const char *text, size_t length, const struct t
     unsigned line;
 
     loader_init(&loader, reader, overrides, problems);
-    scoped(mem_freep) char *dir = dir_of(&loader, name);
-    struct origin origin = {
-        .source = "task", .file = name, .dir = dir, .text = text, .length = length};
+    scoped(mem_freep) char *whole = absolute(&loader, text->name);
+    scoped(mem_freep) char *dir = path_dir(whole);
+    struct origin origin = {.source = "task",
+                            .file = text->name,
+                            .path = whole,
+                            .dir = dir,
+                            .text = text->bytes,
+                            .length = text->size_bytes};
     static const struct task_selection all = {.include_skipped = true};
 
     loader.selection = &all;
     if (load_task(&loader, &origin, &task, &line, problems) == LOAD_NO_TASK)
-        complain_file(problems, PROBLEM_ERROR, name, "no task_id in it: not a task");
+        complain_file(problems, PROBLEM_ERROR, text->name, "no task_id in it: not a task");
     problems_sort(problems, first);
     if (problems->error_count > errors_before)
-        return error_set(err, ERROR_TASK, "%s: %zu %s", name, problems->error_count - errors_before,
+        return error_set(err, ERROR_TASK, "%s: %zu %s", text->name,
+                         problems->error_count - errors_before,
                          problems->error_count - errors_before == 1 ? "error" : "errors");
     ASSERT(task != NULL);
     *ret = take(task);

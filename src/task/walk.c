@@ -20,7 +20,7 @@ static void complain(struct walker *walker, enum problem_level level, const char
 {
     struct origin origin = {.source = "path", .file = path};
 
-    problems_add(walker->problems, level, (struct mark){.origin = &origin}, NULL, "%s", message);
+    problems_say(walker->problems, level, (struct mark){.origin = &origin}, NULL, message);
 }
 
 static bool is_yaml(const char *name)
@@ -35,22 +35,18 @@ static bool is_passed_over(const char *name)
 
 static void walk_dir(struct walker *walker, int fd, const char *path, int depth);
 
-/* A name that may be a folder. False: it is none. */
-static bool walk_below(struct walker *walker, const char *path, int depth, bool known)
+static void walk_below(struct walker *walker, const char *path, int depth)
 {
     int fd = walker->reader->open(walker->reader->context, path,
                                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fd == -ENOTDIR || (!known && (fd == -ELOOP || fd == -ENOENT)))
-        return false;
-    if (fd < 0) {
-        scoped(mem_freep) char *message = str_format("cannot be opened: %s", strerror(-fd));
-
-        complain(walker, PROBLEM_ERROR, path, message);
-        return true;
+    if (fd >= 0) {
+        walk_dir(walker, fd, path, depth);
+        return;
     }
-    walk_dir(walker, fd, path, depth);
-    return true;
+    scoped(mem_freep) char *message = str_format("cannot be opened: %s", strerror(-fd));
+
+    complain(walker, PROBLEM_ERROR, path, message);
 }
 
 static void take_entry(struct walker *walker, const char *path, const char *name,
@@ -60,15 +56,11 @@ static void take_entry(struct walker *walker, const char *path, const char *name
 
     if (is_passed_over(name))
         return;
-    if (type == DT_DIR || type == DT_UNKNOWN) {
-        if (walk_below(walker, whole, depth + 1, type == DT_DIR))
-            return;
-    }
-    if (!is_yaml(name))
-        return;
-    if (type == DT_LNK)
+    if (type == DT_DIR)
+        walk_below(walker, whole, depth + 1);
+    else if (is_yaml(name) && type == DT_LNK)
         complain(walker, PROBLEM_NOTE, whole, "a symbolic link, not followed");
-    else if (type == DT_REG || type == DT_UNKNOWN)
+    else if (is_yaml(name) && type == DT_REG)
         str_list_add(&walker->files, whole);
 }
 
@@ -80,6 +72,20 @@ struct entry {
 static int compare_entries(const void *a, const void *b)
 {
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+/* Some filesystems do not tell the type with the name. */
+static unsigned char type_of(DIR *dir, const struct dirent *entry)
+{
+    struct stat status;
+
+    if (entry->d_type != DT_UNKNOWN ||
+        fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return entry->d_type;
+    return S_ISDIR(status.st_mode)   ? DT_DIR
+           : S_ISREG(status.st_mode) ? DT_REG
+           : S_ISLNK(status.st_mode) ? DT_LNK
+                                     : DT_UNKNOWN;
 }
 
 /* All names of a folder, sorted; fd is consumed. */
@@ -101,7 +107,7 @@ static struct entry *list_dir(struct walker *walker, int fd, const char *path, s
         if ((*ret_count & (*ret_count - 1)) == 0)
             entries =
                 mem_resize(entries, *ret_count == 0 ? 1 : *ret_count * 2, sizeof(struct entry));
-        entries[(*ret_count)++] = (struct entry){str_dup(entry->d_name), entry->d_type};
+        entries[(*ret_count)++] = (struct entry){str_dup(entry->d_name), type_of(dir, entry)};
         errno = 0;
     }
     if (errno != 0)

@@ -23,7 +23,7 @@ struct yaml_reader {
 static void complain(struct yaml_reader *reader, struct mark mark, const char *message)
 {
     reader->error_count++;
-    problems_add(reader->problems, PROBLEM_ERROR, mark, NULL, "%s", message);
+    problems_error(reader->problems, mark, NULL, "%s", message);
 }
 
 static struct node *stop(struct yaml_reader *reader, struct mark mark, const char *message)
