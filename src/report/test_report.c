@@ -243,8 +243,8 @@ static void colours_change_nothing_but_the_colours(void **state)
 #define HOSTILE                                                                                    \
     "evil\033]52;c;aGk=\007\033[2J\xe2\x80\xae\xe2\x80\xac\xc2\x9b\x7f\xff\r\nx|<b>&\"'`]]>"
 
-static const char *const raw_bytes[] = {"\033", "\007", "\xe2\x80\xae", "\xc2\x9b",
-                                        "\x7f", "\xff", "\r",           "\xc0"};
+static const char *const raw_bytes[] = {
+    "\033", "\007", "\xe2\x80\xae\xe2\x80\xac", "\xc2\x9b", "\x7f", "\xff", "\r", "\xc0"};
 
 static void assert_clean(const char *writer, const struct buf *buf)
 {
