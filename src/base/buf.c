@@ -88,6 +88,7 @@ char *buf_take(struct buf *buf)
 {
     if (buf->data == NULL)
         reserve(buf, 0);
+    ASSERT(buf->data != NULL);
     buf->data[buf->size_bytes] = '\0';
     char *text = buf->data;
 

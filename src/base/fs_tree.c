@@ -201,14 +201,13 @@ int fs_remove_tree(int dir_fd, const char *path, struct error **err)
         return 0;
     if (parent_fd < 0)
         return error_errno(err, errno, "cannot remove '%s'", path);
-    scoped(fd_closep) int top_fd = -1;
-    struct removal removal = {.top_fd = -1};
-    int opened = fs_open_beneath(parent_fd, name, O_PATH | O_DIRECTORY, 0, FS_NO_LINKS);
+    /* Negative for what is no folder: then nothing is moved up, either. */
+    scoped(fd_closep) int top_fd =
+        fs_open_beneath(parent_fd, name, O_PATH | O_DIRECTORY, 0, FS_NO_LINKS);
+    struct removal removal = {.top_fd = top_fd};
 
-    if (opened == -ENOENT)
+    if (top_fd == -ENOENT)
         return 0;
-    if (opened >= 0)
-        removal.top_fd = top_fd = opened;
     return remove_name(&removal, parent_fd, name, err);
 }
 

@@ -93,10 +93,11 @@ static void write_object(struct writer *writer, const json_t *object)
 {
     scoped(str_list_done) struct str_list keys = {0};
     const char *key;
-    json_t *value;
+    json_t *iterated, *value;
 
     /* The iteration does not write, but its type says it might. */
-    json_object_foreach ((json_t *)(uintptr_t)object, key, value)
+    memcpy(&iterated, &object, sizeof(iterated));
+    json_object_foreach (iterated, key, value)
         str_list_add(&keys, key);
     if (writer->style == STYLE_CANONICAL)
         str_list_sort(&keys);

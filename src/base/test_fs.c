@@ -20,7 +20,7 @@
 
 /* A folder of its own for each test: *state is its descriptor. */
 struct folder {
-    char path[64];
+    char path[256];
     int fd;
 };
 
@@ -28,7 +28,10 @@ static int set_up(void **state)
 {
     struct folder *folder = mem_new(1, sizeof(*folder));
 
-    (void)snprintf(folder->path, sizeof(folder->path), "/tmp/closedbook-test-fs-XXXXXX");
+    const char *temporary = getenv("TMPDIR");
+
+    (void)snprintf(folder->path, sizeof(folder->path), "%s/test-fs-XXXXXX",
+                   temporary == NULL ? "/tmp" : temporary);
     if (mkdtemp(folder->path) == NULL)
         return -1;
     folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

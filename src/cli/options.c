@@ -126,6 +126,8 @@ static int apply(const struct parser *parser, const struct cli_option *option, c
                  struct error **err)
 {
     void *field = field_of(parser, option);
+
+    ASSERT(value != NULL || !takes_value(option) || option->kind == OPTION_OPTIONAL);
     int r = value == NULL ? 0 : check_choice(option, value, err);
 
     if (r < 0)

@@ -99,7 +99,7 @@ void options_list(struct buf *buf, const struct command *command)
     const struct cli_option *option;
 
     for (size_t i = 0; (option = options_at(command, i)) != NULL; i++) {
-        char short_name = option->short_name == '\0' ? '-' : option->short_name;
+        char short_name = (char)(option->short_name == '\0' ? '-' : option->short_name);
 
         buf_format(buf, "%s\t%c\t%s\t", option->long_name, short_name,
                    option->value == NULL ? "-" : option->value);
