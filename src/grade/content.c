@@ -133,17 +133,23 @@ void content_explain(const char *path, const struct grade_file *file, struct buf
     }
 }
 
+void content_done(struct content *content)
+{
+    grade_file_done(&content->file);
+}
+
 int content_read(const struct criterion *criterion, const struct grade_input *input,
-                 struct grade_file *file, bool *ret_readable, struct buf *details,
-                 struct verdict *verdict, struct error **err)
+                 struct content *ret, struct buf *details, struct verdict *verdict,
+                 struct error **err)
 {
     const char *path = json_get_text(criterion->params, "path");
+    struct grade_file *file = &ret->file;
     int r = input->workspace->read(input->workspace->context, path, true, file, err);
 
     if (r < 0)
         return r;
-    *ret_readable = file->state == GRADE_FILE_OK;
-    if (!*ret_readable) {
+    ret->readable = file->state == GRADE_FILE_OK;
+    if (!ret->readable) {
         content_explain(path, file, details);
         verdict_score(verdict, 0, details);
     } else if (file->resolved != NULL) {

@@ -38,22 +38,22 @@ static int check_patterns(const json_t *patterns, const struct buf *content, str
 int file_check_evaluate(const struct criterion *criterion, const struct grade_input *input,
                         struct verdict *ret, struct error **err)
 {
-    scoped(grade_file_done) struct grade_file file = {0};
+    scoped(content_done) struct content content = {0};
     scoped(buf_done) struct buf details = DETAILS_INIT;
-    bool readable = false, limit = false;
-    int r = content_read(criterion, input, &file, &readable, &details, ret, err);
+    bool limit = false;
+    int r = content_read(criterion, input, &content, &details, ret, err);
 
-    if (r < 0 || !readable)
+    if (r < 0 || !content.readable)
         return r;
     struct tally tallies[3] = {
-        content_texts(&file.content, json_object_get(criterion->params, "includes"), true,
+        content_texts(&content.file.content, json_object_get(criterion->params, "includes"), true,
                       &details),
-        content_texts(&file.content, json_object_get(criterion->params, "excludes"), false,
+        content_texts(&content.file.content, json_object_get(criterion->params, "excludes"), false,
                       &details),
     };
 
-    r = check_patterns(json_object_get(criterion->params, "patterns"), &file.content, &tallies[2],
-                       &limit, &details, err);
+    r = check_patterns(json_object_get(criterion->params, "patterns"), &content.file.content,
+                       &tallies[2], &limit, &details, err);
     if (r < 0)
         return r;
     if (limit)

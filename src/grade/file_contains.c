@@ -8,17 +8,16 @@ int file_contains_check(const struct criterion *criterion, struct error **err)
 int file_contains_evaluate(const struct criterion *criterion, const struct grade_input *input,
                            struct verdict *ret, struct error **err)
 {
-    scoped(grade_file_done) struct grade_file file = {0};
+    scoped(content_done) struct content content = {0};
     scoped(buf_done) struct buf details = DETAILS_INIT;
-    bool readable = false;
-    int r = content_read(criterion, input, &file, &readable, &details, ret, err);
+    int r = content_read(criterion, input, &content, &details, ret, err);
 
-    if (r < 0 || !readable)
+    if (r < 0 || !content.readable)
         return r;
     struct tally tallies[] = {
-        content_texts(&file.content, json_object_get(criterion->params, "includes"), true,
+        content_texts(&content.file.content, json_object_get(criterion->params, "includes"), true,
                       &details),
-        content_texts(&file.content, json_object_get(criterion->params, "excludes"), false,
+        content_texts(&content.file.content, json_object_get(criterion->params, "excludes"), false,
                       &details),
     };
 

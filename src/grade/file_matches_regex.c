@@ -10,15 +10,14 @@ int file_matches_regex_check(const struct criterion *criterion, struct error **e
 int file_matches_regex_evaluate(const struct criterion *criterion, const struct grade_input *input,
                                 struct verdict *ret, struct error **err)
 {
-    scoped(grade_file_done) struct grade_file file = {0};
+    scoped(content_done) struct content content = {0};
     scoped(buf_done) struct buf details = DETAILS_INIT;
     enum pattern_result result = PATTERN_FAILS;
-    bool readable = false;
-    int r = content_read(criterion, input, &file, &readable, &details, ret, err);
+    int r = content_read(criterion, input, &content, &details, ret, err);
 
-    if (r < 0 || !readable)
+    if (r < 0 || !content.readable)
         return r;
-    r = content_pattern(criterion->params, &file.content, &details, &result, err);
+    r = content_pattern(criterion->params, &content.file.content, &details, &result, err);
     if (r < 0)
         return r;
     if (result == PATTERN_LIMIT) {

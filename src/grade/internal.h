@@ -36,13 +36,16 @@ must_check int config_pattern(const json_t *params, const char *key, unsigned fl
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-/*
- * Reads the criterion's one file. *ret_readable false: the verdict is set, to 0. Otherwise file
- * holds the bytes, and details the name that a glob led to.
- */
+/* The one file of a criterion. */
+struct content {
+    struct grade_file file;
+    bool readable; /* false: the verdict is set, to 0 */
+};
+void content_done(struct content *content) nonnull(1);
+/* Reads it; details gets the name that a glob led to. */
 must_check int content_read(const struct criterion *criterion, const struct grade_input *input,
-                            struct grade_file *file, bool *ret_readable, struct buf *details,
-                            struct verdict *verdict, struct error **err) nonnull(1, 2, 3, 4, 5, 6);
+                            struct content *ret, struct buf *details, struct verdict *verdict,
+                            struct error **err) nonnull(1, 2, 3, 4, 5);
 /* Why a file is none that can be read: "'x' does not exist". Appended to details. */
 void content_explain(const char *path, const struct grade_file *file, struct buf *details)
     nonnull(1, 2, 3);

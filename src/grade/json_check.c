@@ -404,16 +404,16 @@ static int evaluate_document(const struct criterion *criterion, const struct gra
 int json_check_evaluate(const struct criterion *criterion, const struct grade_input *input,
                         struct verdict *ret, struct error **err)
 {
-    scoped(grade_file_done) struct grade_file file = {0};
+    scoped(content_done) struct content content = {0};
     scoped(buf_done) struct buf details = DETAILS_INIT;
     scoped(error_freep) struct error *inner = NULL;
     scoped(json_freep) json_t *data = NULL;
-    bool readable = false;
-    int r = content_read(criterion, input, &file, &readable, &details, ret, err);
+    int r = content_read(criterion, input, &content, &details, ret, err);
 
-    if (r < 0 || !readable)
+    if (r < 0 || !content.readable)
         return r;
-    if (value_parse(buf_text(&file.content), file.content.size_bytes, &data, &inner) < 0) {
+    if (value_parse(buf_text(&content.file.content), content.file.content.size_bytes, &data,
+                    &inner) < 0) {
         buf_format(&details, "'%s' is not valid JSON: %s", json_get_text(criterion->params, "path"),
                    error_message(inner));
         verdict_score(ret, 0, &details);

@@ -190,34 +190,35 @@ bool keywords_number(struct validation *validation, const json_t *schema, json_t
 
 /* --- sizes ----------------------------------------------------------------------------------- */
 
-/* what: "characters", "items" or "properties". */
-static bool check_size(struct validation *validation, const json_t *schema, const char *minimum,
-                       const char *maximum, size_t size, const json_t *value)
+/* The keywords that bound how much there is of something. */
+struct size_keywords {
+    const char *least, *most, *what;
+};
+
+static bool check_size(struct validation *validation, const json_t *schema,
+                       const struct size_keywords *keywords, size_t size, const json_t *value)
 {
-    const json_t *least = json_object_get(schema, minimum);
-    const json_t *most = json_object_get(schema, maximum);
-    const char *what = json_is_string(value)  ? "characters"
-                       : json_is_array(value) ? "items"
-                                              : "properties";
+    const json_t *least = json_object_get(schema, keywords->least);
+    const json_t *most = json_object_get(schema, keywords->most);
     bool valid = true;
 
     if (least != NULL && (double)size < json_number_value(least))
         valid = schema_complain(validation, value, "at least %.0f %s, not %zu",
-                                json_number_value(least), what, size);
+                                json_number_value(least), keywords->what, size);
     if (most != NULL && (double)size > json_number_value(most))
         valid = schema_complain(validation, value, "at most %.0f %s, not %zu",
-                                json_number_value(most), what, size);
+                                json_number_value(most), keywords->what, size);
     return valid;
 }
 
 bool keywords_string(struct validation *validation, const json_t *schema, json_t *value)
 {
+    static const struct size_keywords sizes = {"minLength", "maxLength", "characters"};
     const char *pattern = json_get_text(schema, "pattern");
 
     if (!json_is_string(value))
         return true;
-    bool valid =
-        check_size(validation, schema, "minLength", "maxLength", value_string_runes(value), value);
+    bool valid = check_size(validation, schema, &sizes, value_string_runes(value), value);
 
     if (pattern == NULL ||
         schema_matches(validation, pattern, json_string_value(value), json_string_length(value)))
@@ -314,10 +315,10 @@ static bool check_unique(struct validation *validation, const json_t *array)
 
 bool keywords_array(struct validation *validation, const json_t *schema, json_t *value)
 {
+    static const struct size_keywords sizes = {"minItems", "maxItems", "items"};
     if (!json_is_array(value))
         return true;
-    bool valid =
-        check_size(validation, schema, "minItems", "maxItems", json_array_size(value), value);
+    bool valid = check_size(validation, schema, &sizes, json_array_size(value), value);
 
     valid = check_items(validation, schema, value) && valid;
     valid = check_contains(validation, schema, value) && valid;
@@ -391,14 +392,14 @@ static bool check_property(struct validation *validation, const json_t *schema, 
 
 bool keywords_object(struct validation *validation, const json_t *schema, json_t *value)
 {
+    static const struct size_keywords sizes = {"minProperties", "maxProperties", "properties"};
     const json_t *name_schema = json_object_get(schema, "propertyNames");
     const char *key;
     json_t *member;
 
     if (!json_is_object(value))
         return true;
-    bool valid = check_size(validation, schema, "minProperties", "maxProperties",
-                            json_object_size(value), value);
+    bool valid = check_size(validation, schema, &sizes, json_object_size(value), value);
 
     valid = check_names(validation, json_object_get(schema, "required"), value, NULL) && valid;
     valid =

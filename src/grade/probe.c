@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "grade/jmespath.h"
 #include "grade/jsonschema.h"
+#include "grade/regex.h"
 #include "grade/value.h"
 
 static void put_error(json_t *answer, const char *when, const struct error *err)
@@ -49,6 +50,27 @@ static void answer_schema(const json_t *question, json_t *answer)
     json_put_text(answer, "message", buf_text(&complaints));
 }
 
+static void answer_pattern(const json_t *question, json_t *answer)
+{
+    scoped(error_freep) struct error *err = NULL;
+    scoped(regex_freep) struct regex *regex = NULL;
+    const json_t *subject = json_object_get(question, "subject");
+    unsigned flags = 0;
+
+    if (regex_flags_parse(json_object_get(question, "flags"), &flags, &err) < 0 ||
+        regex_compile(json_get_text(question, "pattern"), flags, &regex, &err) < 0) {
+        put_error(answer, "compile", err);
+        return;
+    }
+    enum regex_outcome outcome =
+        regex_search(regex, json_string_value(subject), json_string_length(subject));
+
+    if (outcome == REGEX_LIMIT)
+        json_put_text(answer, "error", "limit");
+    else
+        json_put_bool(answer, "match", outcome == REGEX_MATCH);
+}
+
 int main(void)
 {
     scoped(mem_freep) char *line = NULL;
@@ -65,6 +87,8 @@ int main(void)
             return 1;
         if (json_object_get(question, "schema") != NULL)
             answer_schema(question, answer);
+        else if (json_object_get(question, "pattern") != NULL)
+            answer_pattern(question, answer);
         else
             answer_expression(question, answer);
         value_write(&text, answer, VALUE_COMPACT, &budget);

@@ -245,7 +245,7 @@ static void write_number(struct writer *writer, const json_t *value)
     }
     double real = json_real_value(value);
 
-    if (writer->style == VALUE_SORTED && fabs(real) < 0x1p63 && real == trunc(real))
+    if (writer->style == VALUE_SORTED && real >= -0x1p63 && real < 0x1p63 && real == trunc(real))
         buf_format(writer->buf, "%" JSON_INTEGER_FORMAT, (json_int_t)real);
     else
         write_real(writer->buf, real);
