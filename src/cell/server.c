@@ -22,6 +22,15 @@ int server_watch(struct server *server, int fd, struct watch *watch)
     return epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+void server_unwatch(const struct server *server, int *fd)
+{
+    if (*fd < 0)
+        return;
+    (void)epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, *fd, NULL); /* it may not be watched */
+    (void)close(*fd);                                            /* nothing is sent any more */
+    *fd = -1;
+}
+
 void server_reply(struct connection *connection, struct message *message)
 {
     if (connection == NULL)
@@ -70,7 +79,7 @@ static void close_connection(struct server *server, struct connection *connectio
     server->connection_count--;
     server->is_closing = server->is_closing || connection->is_control;
     server_forget_connection(server, connection);
-    (void)close(connection->socket); /* nothing is sent any more */
+    server_unwatch(server, &connection->socket);
     free(connection);
 }
 

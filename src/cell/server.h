@@ -144,3 +144,8 @@ must_check int server_handle(struct server *server, struct connection *connectio
                              struct input *input) nonnull(1, 2, 3);
 void server_reply(struct connection *connection, struct message *message) nonnull(2);
 must_check int server_watch(struct server *server, int fd, struct watch *watch) nonnull(1, 3);
+/*
+ * Stops watching and closes. Closing alone is not enough: a child forked meanwhile may hold the
+ * same open file, and the loop would hear of it with the watch already freed.
+ */
+void server_unwatch(const struct server *server, int *fd) nonnull(1, 2);

@@ -194,7 +194,7 @@ static bool read_report(struct server *server, struct child *child)
         return false;
     if (r < 0) {
         /* Closed, or nonsense; its end follows. */
-        close_fd(&child->channel);
+        server_unwatch(server, &child->channel);
         return false;
     }
     take_report(server, child, &report, fds);
@@ -208,15 +208,15 @@ void server_child_reports(struct server *server, struct child *child)
     (void)read_report(server, child); /* the loop comes again for what is left */
 }
 
-static void remove_child(struct child *child)
+static void remove_child(const struct server *server, struct child *child)
 {
     struct child **link = &child->cell->children;
 
     while (*link != child)
         link = &(*link)->next;
     *link = child->next;
-    close_fd(&child->channel);
-    close_fd(&child->pidfd);
+    server_unwatch(server, &child->channel);
+    server_unwatch(server, &child->pidfd);
     free(child);
 }
 
@@ -277,7 +277,7 @@ void server_child_ends(struct server *server, struct child *child)
     send_exit(child, &killed);
     if (!was_ready)
         reply_failure(child);
-    remove_child(child);
+    remove_child(server, child);
     if (was_init && !was_ready) {
         cell->connection = NULL; /* nobody knows this cell's number */
     } else if (was_init && cell->state == SERVER_CELL_LIVE) {
@@ -428,8 +428,8 @@ static int launch(struct server *server, struct connection *connection, struct c
         if (child->pidfd >= 0 && sys_pidfd_kill(child->pidfd, SIGKILL) == 0)
             (void)!sys_reap(child->pidfd, &status); /* its end is all that matters */
         reply_error(connection, r, child->step);
-        close_fd(&child->channel);
-        close_fd(&child->pidfd);
+        server_unwatch(server, &child->channel);
+        server_unwatch(server, &child->pidfd);
         free(child);
         return r;
     }
