@@ -6,6 +6,8 @@
 #include "base/fs.h"
 #include "base/mem.h"
 
+#define NAMES_BYTES 32768
+
 /* One directory of the path that the walk is in. */
 struct level {
     int fd;
@@ -34,44 +36,43 @@ static void state_done(struct state *state)
         level_done(&state->levels[--state->count]);
 }
 
-static void dir_closep(DIR **dir)
+/* Adds the names of one buffer of directory entries; false when the walk's cap cut them. */
+static bool add_names(struct state *state, const char *bytes, ssize_t size, struct str_list *ret)
 {
-    if (*dir != NULL)
-        (void)closedir(*dir); /* only read from */
-}
+    for (ssize_t at = 0; at < size;) {
+        const struct dirent64 *entry = (const void *)(bytes + at);
 
-/* Reads the names of dir_fd, sorted. *ret_more is set when the walk's cap cut them. */
-static int read_names(struct state *state, int dir_fd, struct str_list *ret, bool *ret_more)
-{
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-    if (fd < 0)
-        return -errno;
-    scoped(dir_closep) DIR *dir = fdopendir(fd);
-
-    if (dir == NULL) {
-        int saved = errno;
-
-        (void)close(fd); /* fdopendir() took nothing */
-        return -saved;
-    }
-    for (;;) {
-        errno = 0;
-        const struct dirent *entry = readdir(dir);
-
-        if (entry == NULL)
-            break;
+        at += entry->d_reclen;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        if (state->names_read == WALK_ENTRIES_MAX) {
-            *ret_more = true;
-            break;
-        }
+        if (state->names_read == WALK_ENTRIES_MAX)
+            return false;
         state->names_read++;
         str_list_add(ret, entry->d_name);
     }
-    if (errno != 0)
+    return true;
+}
+
+/*
+ * Reads the names of dir_fd, sorted. *ret_more is set when the walk's cap cut them. By the system
+ * call itself: a worker's cell allows fewer than readdir() uses.
+ */
+static int read_names(struct state *state, int dir_fd, struct str_list *ret, bool *ret_more)
+{
+    scoped(fd_closep) int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _Alignas(struct dirent64) char bytes[NAMES_BYTES];
+
+    if (fd < 0)
         return -errno;
+    while (!*ret_more) {
+        ssize_t size = getdents64(fd, bytes, sizeof(bytes));
+
+        if (size < 0)
+            return -errno;
+        if (size == 0)
+            break;
+        *ret_more = !add_names(state, bytes, size, ret);
+    }
     str_list_sort(ret);
     return 0;
 }
