@@ -29,4 +29,5 @@
  * signal() differs from system to system: sigaction() is the one to use. It is refused where it is
  * called, not where it is named, as it is a good name for a member.
  */
-#define signal(number, handler) signal_is_banned_use_sigaction(number, handler)
+#define signal(number, handler)                                                                    \
+    __extension__({ _Static_assert(0, "signal() is banned, use sigaction()"); })
