@@ -17,7 +17,7 @@ enum field_kind {
     FIELD_NUMBER,   /* int, null when negative */
     FIELD_INT,      /* int */
     FIELD_I64,      /* int64_t */
-    FIELD_REAL,     /* double */
+    FIELD_MS,       /* double, milliseconds; kept to the microsecond */
     FIELD_BOOL,     /* bool */
     FIELD_LIST,     /* struct str_list */
     FIELD_OBJECT,   /* json_t *, {} when NULL */

@@ -31,7 +31,8 @@ struct run_facts {
  */
 must_check int run_dir_create(const char *path, const struct run_facts *facts, const json_t *plan,
                               struct run_dir **ret, struct error **err) nonnull(1, 2, 3, 4);
-/* The same for a directory that is open already (and stays the caller's); path is what messages say. */
+/* The same for a directory that is open already (and stays the caller's); path is what messages
+ * say. */
 must_check int run_dir_create_at(int dir_fd, const char *path, const struct run_facts *facts,
                                  const json_t *plan, struct run_dir **ret, struct error **err)
     nonnull(2, 3, 4, 5);

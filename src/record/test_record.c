@@ -148,6 +148,7 @@ static void writes_none_as_null_and_never_a_number_that_is_none(void **state)
 
     trial_record_init(&record);
     record.timing_ms.total = (double)NAN;
+    record.timing_ms.agent = 36.353046;
     record.view.files = UINT64_MAX;
 
     static const struct {
@@ -163,6 +164,7 @@ static void writes_none_as_null_and_never_a_number_that_is_none(void **state)
         {"status", "\"ERROR\""},
         {"started_unix_ms", "null"},
         {"view.files", "9223372036854775807"},
+        {"timing_ms.agent", "36.353"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -291,7 +291,7 @@ static read_member *const readers[FIELD_KIND_COUNT] = {
     [FIELD_UNSIGNED] = read_unsigned, [FIELD_U64] = read_u64,
     [FIELD_DATE] = read_date,         [FIELD_NUMBER] = read_number,
     [FIELD_INT] = read_int,           [FIELD_I64] = read_i64,
-    [FIELD_REAL] = read_real,         [FIELD_BOOL] = read_bool,
+    [FIELD_MS] = read_real,           [FIELD_BOOL] = read_bool,
     [FIELD_LIST] = read_list,         [FIELD_OBJECT] = read_object,
     [FIELD_ARRAY] = read_array,       [FIELD_ANY] = read_any,
     [FIELD_STATUS] = read_status,     [FIELD_PASSED] = read_passed,

@@ -145,9 +145,12 @@ static json_t *write_i64(const void *member)
     return json_integer(*(const int64_t *)member);
 }
 
-static json_t *write_real(const void *member)
+/* Milliseconds, to the microsecond: more digits would only pretend. */
+static json_t *write_ms(const void *member)
 {
-    return real_or_null(*(const double *)member);
+    double ms = *(const double *)member;
+
+    return real_or_null(fabs(ms) < 1e12 ? round(ms * 1000) / 1000 : ms);
 }
 
 static json_t *write_bool(const void *member)
@@ -181,15 +184,24 @@ static json_t *write_status(const void *record)
 }
 
 static json_t *(*const writers[FIELD_KIND_COUNT])(const void *member) = {
-    [FIELD_TEXT] = write_text,         [FIELD_NAME] = write_text,
-    [FIELD_UNSIGNED] = write_unsigned, [FIELD_U64] = write_u64,
-    [FIELD_DATE] = write_date,         [FIELD_NUMBER] = write_number,
-    [FIELD_INT] = write_int,           [FIELD_I64] = write_i64,
-    [FIELD_REAL] = write_real,         [FIELD_BOOL] = write_bool,
-    [FIELD_LIST] = write_list,         [FIELD_OBJECT] = write_object,
-    [FIELD_ARRAY] = write_array,       [FIELD_ANY] = write_any,
-    [FIELD_STATUS] = write_status,     [FIELD_PASSED] = write_passed,
-    [FIELD_SCORE] = write_score,       [FIELD_INTEGRITY] = write_integrity,
+    [FIELD_TEXT] = write_text,
+    [FIELD_NAME] = write_text,
+    [FIELD_UNSIGNED] = write_unsigned,
+    [FIELD_U64] = write_u64,
+    [FIELD_DATE] = write_date,
+    [FIELD_NUMBER] = write_number,
+    [FIELD_INT] = write_int,
+    [FIELD_I64] = write_i64,
+    [FIELD_MS] = write_ms,
+    [FIELD_BOOL] = write_bool,
+    [FIELD_LIST] = write_list,
+    [FIELD_OBJECT] = write_object,
+    [FIELD_ARRAY] = write_array,
+    [FIELD_ANY] = write_any,
+    [FIELD_STATUS] = write_status,
+    [FIELD_PASSED] = write_passed,
+    [FIELD_SCORE] = write_score,
+    [FIELD_INTEGRITY] = write_integrity,
     [FIELD_CRITERIA] = write_criteria,
 };
 

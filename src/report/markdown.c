@@ -181,8 +181,13 @@ static void title(struct buf *buf, const struct run_trials *trials)
     buf_text_append(buf, ", ");
     duration_text(buf, (double)totals.elapsed_ms);
     buf_text_append(buf, "\n\n");
-    if (totals.unprotected > 0)
-        buf_format(buf, "**%zu UNPROTECTED**: the result proves nothing.\n\n", totals.unprotected);
+    scoped(buf_done) struct buf warning = {0};
+
+    unprotected_text(&warning, trials);
+    if (warning.size_bytes > 0) {
+        text(buf, buf_text(&warning));
+        buf_text_append(buf, "\n\n");
+    }
 }
 
 void report_markdown(struct buf *buf, const struct run_trials *trials,

@@ -330,17 +330,13 @@ static void totals_line(const struct page *page)
 
 static void integrity_line(const struct page *page)
 {
-    const struct report_totals totals = report_totals(page->trials);
+    scoped(buf_done) struct buf text = {0};
 
-    if (totals.unprotected == 0)
+    unprotected_text(&text, page->trials);
+    if (text.size_bytes == 0)
         return;
-
-    scoped(mem_freep) char *text = str_format(
-        "%zu UNPROTECTED: nothing kept %s from the answers, so the result proves nothing",
-        totals.unprotected, totals.unprotected == 1 ? "this agent" : "these agents");
-
     paint_spaces(&page->painter, 2);
-    paint_text(&page->painter, PAINT_YELLOW, text);
+    (void)paint_raw(&page->painter, PAINT_YELLOW, text.data, text.size_bytes, 0);
     newline(page);
 }
 

@@ -148,12 +148,13 @@ static void says_little_when_all_is_well(void **state)
                                    "  + hello #01  SUCCESS   1.00    0.31 s\n"
                                    "\n"
                                    "  2 trials - 2 passed   pass rate 100 %   0.05 s\n"
-                                   "  1 UNPROTECTED: nothing kept this agent from the answers, so "
-                                   "the result proves nothing\n";
+                                   "  1 UNPROTECTED (tempdir driver): such a result proves "
+                                   "nothing about an agent\n";
     scoped(run_trials_done) struct run_trials trials = {0};
     scoped(buf_done) struct buf buf = {0};
 
     samples_add(&trials, "hello", STATUS_SUCCESS)->integrity = INTEGRITY_UNPROTECTED;
+    str_list_add(&trials.records[0].integrity_reasons, "tempdir driver");
     samples_add(&trials, "hello", STATUS_SUCCESS)->replicate = 1;
     report_terminal(&buf, &trials, &plain);
     assert_string_equal(buf_text(&buf), expected);

@@ -112,6 +112,28 @@ void trial_reason(struct buf *buf, const struct trial_record *record)
     }
 }
 
+void unprotected_text(struct buf *buf, const struct run_trials *trials)
+{
+    const char *reason = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < trials->count; i++) {
+        const struct trial_record *record = &trials->records[i];
+
+        if (record->integrity != INTEGRITY_UNPROTECTED)
+            continue;
+        count++;
+        if (reason == NULL && record->integrity_reasons.count > 0)
+            reason = record->integrity_reasons.items[0];
+    }
+    if (count == 0)
+        return;
+    buf_format(buf, "%zu UNPROTECTED", count);
+    if (reason != NULL)
+        buf_format(buf, " (%s)", reason);
+    buf_text_append(buf, ": such a result proves nothing about an agent");
+}
+
 /* --- criteria ------------------------------------------------------------------------------- */
 
 bool criterion_failed(const struct criterion_record *criterion)

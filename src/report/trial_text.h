@@ -23,6 +23,12 @@ void trial_name(struct buf *buf, const struct trial_record *record,
 /* Why, in one line; nothing for a trial that simply passed. Raw. */
 void trial_reason(struct buf *buf, const struct trial_record *record) nonnull(1, 2);
 
+/*
+ * "2 UNPROTECTED (tempdir driver): ...", why results of this run prove nothing; nothing when all
+ * were protected. Raw.
+ */
+void unprotected_text(struct buf *buf, const struct run_trials *trials) nonnull(1, 2);
+
 /* A criterion that needs telling: errored, or below its threshold. */
 bool criterion_failed(const struct criterion_record *criterion) nonnull(1);
 /* "0.50 < 0.90", "1.00", "error". */
