@@ -46,9 +46,12 @@ static bool has_tmpfs_xattr(void)
 
     if (fd < 0)
         return false;
-    bool has = fsetxattr(fd, "user.closedbook", "y", 1, 0) == 0;
+    int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* fd is a path only */
+    bool has = dir >= 0 && fsetxattr(dir, "user.closedbook", "y", 1, 0) == 0;
 
-    (void)close(fd); /* goes away with it */
+    if (dir >= 0)
+        (void)close(dir); /* goes away with it */
+    (void)close(fd);      /* likewise */
     return has;
 }
 
