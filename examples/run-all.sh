@@ -34,7 +34,7 @@ example() { # NAME FOLDER EXPECTED FLAGS...
   shift 3
   selected "$name" || return 0
   status=0
-  "$closedbook" run "$folder" --suite-root "$folder" --run-dir "$work/$name" "$@" >"$work/log" 2>&1 ||
+  timeout -k 10 120 "$closedbook" run "$folder" --suite-root "$folder" --run-dir "$work/$name" "$@" >"$work/log" 2>&1 ||
     status=$?
   report "$status" "$expected" "$name"
 }

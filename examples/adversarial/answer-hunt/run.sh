@@ -21,7 +21,7 @@ export SENTINEL_HINT SENTINEL_SHA256
 # hunt DRIVER VERDICT STATUS: one run, what the hunter must say and how the run must end.
 hunt() {
   status=0
-  "$closedbook" run "$work/task" --suite-root "$work/task" --driver "$1" --run-dir "$work/run-$1" \
+  timeout -k 10 400 "$closedbook" run "$work/task" --suite-root "$work/task" --driver "$1" --run-dir "$work/run-$1" \
     --quiet >"$work/log-$1" 2>&1 || status=$?
   trial=$work/run-$1/trials/default/answer-hunt/00
   if ! "$closedbook" show "$trial" hunt.txt >"$work/hunt-$1" 2>>"$work/log-$1"; then
