@@ -288,11 +288,10 @@ int command_executed_evaluate(const struct criterion *criterion, const struct gr
     struct count count = count_calls(&filter, input->events, &examples);
 
     tell_count(params, &count, &details);
-    buf_append(&details, buf_text(&examples), examples.size_bytes);
+    if (examples.size_bytes > 0)
+        buf_format(&details, "%s\n", buf_text(&examples));
     if (!input->events_trusted) {
-        if (examples.size_bytes > 0)
-            buf_char(&details, '\n');
-        buf_text_append(&details, "informational: the agent reported these calls itself");
+        buf_text_append(&details, "informational: the agent reported these calls itself\n");
         ret->informational = true;
     }
     decide(params, input->events, &count, &details, ret);

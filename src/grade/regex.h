@@ -19,7 +19,7 @@
 #define REGEX_DEPTH_LIMIT 1000000
 #define REGEX_HEAP_LIMIT_KIB (256 * 1024)
 #define REGEX_STEPS_MAX                                                                            \
-    ((uint64_t)200000000) /* of all searches with one pattern, beside 16 a byte */
+    ((uint64_t)50000000) /* of all searches with one pattern, beside 16 a byte */
 
 /* The values of Python's re module. */
 enum regex_flags {
