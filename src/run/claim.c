@@ -1,0 +1,194 @@
+#include "run/claim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/message.h"
+#include "base/str.h"
+
+struct claim {
+    struct identity identity;
+    struct claim_place places[CLAIMS_MAX]; /* paths owned */
+    size_t count;
+    int socket; /* -1: the caller has the rights itself */
+    pid_t pid;
+};
+
+struct claim_reply {
+    int32_t error_number;
+};
+
+/* mkdir -p where every new level belongs to the identity. Returns 0 or -errno. */
+static int make_dirs(const struct identity *identity, const char *path, mode_t last_mode)
+{
+    scoped(mem_freep) char *copy = str_dup(path);
+
+    for (char *slash = copy;; slash++) {
+        slash = strchr(slash + (slash == copy), '/');
+
+        char *end = slash;
+        mode_t mode = end == NULL ? last_mode : 0755;
+
+        if (end != NULL)
+            *end = 0;
+        if (mkdir(copy, mode) == 0) {
+            if (identity->root && lchown(copy, identity->uid, identity->gid) != 0)
+                return -errno;
+        } else if (errno != EEXIST) {
+            return -errno;
+        }
+        if (end == NULL)
+            return 0;
+        *end = '/';
+    }
+}
+
+static int make_place(const struct identity *identity, const struct claim_place *place)
+{
+    if (place->kind == CLAIM_DIR) {
+        int r = make_dirs(identity, place->path, 0700);
+        int fd = r < 0 ? r : open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 && r == 0 ? -errno : fd;
+    }
+
+    int fd = open(place->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        return -errno;
+    if (identity->root && fchown(fd, identity->uid, identity->gid) != 0) {
+        int saved = errno;
+
+        (void)close(fd);
+        return -saved;
+    }
+    return fd;
+}
+
+static int serve_one(const struct claim *claim, int socket, uint32_t index)
+{
+    struct claim_reply reply = {0};
+    int fd = index < claim->count ? make_place(&claim->identity, &claim->places[index]) : -EPROTO;
+
+    if (fd < 0)
+        reply.error_number = -fd;
+
+    int r = message_send(socket, &reply, sizeof(reply), &fd, fd < 0 ? 0 : 1);
+
+    if (fd >= 0)
+        (void)close(fd); /* the client has its own */
+    return r;
+}
+
+static _Noreturn void serve(const struct claim *claim, int socket)
+{
+    uint32_t index = 0;
+    int fds[MESSAGE_FDS_MAX];
+    size_t fd_count = 0;
+
+    while (message_receive(socket, &index, sizeof(index), fds, &fd_count) == 0) {
+        for (size_t i = 0; i < fd_count; i++)
+            (void)close(fds[i]); /* a request carries none */
+        if (serve_one(claim, socket, index) < 0)
+            break;
+    }
+    _exit(0);
+}
+
+static int start_process(struct claim *claim, struct error **err)
+{
+    int pair[2];
+    int r = message_pair(pair);
+
+    if (r < 0)
+        return error_errno(err, -r, "cannot make a socket");
+    claim->pid = fork();
+    if (claim->pid == 0) {
+        (void)close(pair[0]);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+            _exit(1);
+        serve(claim, pair[1]);
+    }
+
+    int saved = errno;
+
+    (void)close(pair[1]);
+    if (claim->pid < 0) {
+        (void)close(pair[0]);
+        return error_errno(err, saved, "cannot start a process");
+    }
+    claim->socket = pair[0];
+    return 0;
+}
+
+int claim_start(const struct identity *identity, const struct claim_place *places, size_t count,
+                struct claim **ret, struct error **err)
+{
+    ASSERT(count <= CLAIMS_MAX);
+
+    scoped(claim_freep) struct claim *claim = mem_new(1, sizeof(*claim));
+
+    claim->identity = *identity;
+    claim->socket = -1;
+    claim->count = count;
+    for (size_t i = 0; i < count; i++)
+        claim->places[i] = (struct claim_place){places[i].kind, str_dup(places[i].path)};
+    if (identity->root && count > 0) {
+        int r = start_process(claim, err);
+
+        if (r < 0)
+            return r;
+    }
+    *ret = take(claim);
+    return 0;
+}
+
+static int ask(struct claim *claim, uint32_t index)
+{
+    struct claim_reply reply = {0};
+    int fds[MESSAGE_FDS_MAX];
+    size_t fd_count = 0;
+    int r = message_send(claim->socket, &index, sizeof(index), NULL, 0);
+
+    if (r == 0)
+        r = message_receive(claim->socket, &reply, sizeof(reply), fds, &fd_count);
+    if (r < 0)
+        return r;
+    return fd_count == 1 ? fds[0] : -reply.error_number;
+}
+
+int claim_make(struct claim *claim, size_t i, int *ret_fd, struct error **err)
+{
+    ASSERT(i < claim->count);
+
+    int fd = claim->socket >= 0 ? ask(claim, (uint32_t)i)
+                                : make_place(&claim->identity, &claim->places[i]);
+
+    if (fd < 0)
+        return error_errno(err, -fd, "cannot make '%s'", claim->places[i].path);
+    *ret_fd = fd;
+    return 0;
+}
+
+void claim_free(struct claim *claim)
+{
+    if (claim == NULL)
+        return;
+    if (claim->socket >= 0) {
+        (void)close(claim->socket);
+        (void)waitpid(claim->pid, NULL, 0); /* it ends at end of stream */
+    }
+    for (size_t i = 0; i < claim->count; i++)
+        mem_freep(&claim->places[i].path);
+    free(claim);
+}
+
+void claim_freep(struct claim **claim)
+{
+    claim_free(*claim);
+}

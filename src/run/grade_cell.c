@@ -1,0 +1,447 @@
+#include "run/grade_cell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/mem.h"
+
+struct grade_cell {
+    struct grade_cell_options options;
+    struct cell *cell;
+    struct str_list env;
+    char *suite_path, *reference_path, *trial_path; /* in the cell */
+    char *reference_place;                          /* in the suite; NULL: none */
+    char *events_path, *final_path, *dialog_path;
+    bool applied; /* the workspace holds what the agent left */
+};
+
+/* A path that code under test cannot guess; its parent lists nothing. */
+static char *hidden_path(void)
+{
+    scoped(mem_freep) char *name = random_hex(16);
+
+    return str_format("/graders/%s", name);
+}
+
+static void add_variable(struct grade_cell *cell, const char *name, const char *value)
+{
+    str_list_add_take(&cell->env, str_format("%s=%s", name, value));
+}
+
+/* The operator's value, moved from the suite root on the host to where it is mounted. */
+static void add_suite_variable(struct grade_cell *cell, const char *name)
+{
+    const char *value = getenv(name);
+    size_t root_length = strlen(cell->options.suite_root);
+
+    if (value == NULL || !str_starts(value, cell->options.suite_root))
+        return;
+
+    scoped(mem_freep) char *moved = str_format("%s%s", cell->suite_path, value + root_length);
+
+    add_variable(cell, name, moved);
+}
+
+static void make_env(struct grade_cell *cell)
+{
+    const struct private_stage *stage = cell->options.private_stage;
+
+    cell_env_default(&cell->env);
+    add_variable(cell, "CLOSEDBOOK_TRIAL", cell->trial_path);
+    if (stage != NULL && stage->has_suite) {
+        scoped(mem_freep) char *task_dir = path_join(cell->suite_path, stage->task_dir_in_suite);
+        scoped(mem_freep) char *normal = path_normal(task_dir);
+
+        add_variable(cell, "TASK_DIR", normal);
+        for (size_t i = 0;
+             cell->options.suite_root != NULL && i < cell->options.suite_variables->count; i++)
+            add_suite_variable(cell, cell->options.suite_variables->items[i]);
+    }
+    if (stage != NULL && stage->has_reference)
+        add_variable(cell, "REFERENCE_DIR", cell->reference_path);
+}
+
+struct grade_cell *grade_cell_new(const struct grade_cell_options *options)
+{
+    struct grade_cell *cell = mem_new(1, sizeof(*cell));
+
+    cell->options = *options;
+    cell->suite_path = hidden_path();
+    cell->reference_path = hidden_path();
+    cell->trial_path = hidden_path();
+    cell->events_path = path_join(cell->trial_path, "events.jsonl");
+    cell->final_path = path_join(cell->trial_path, "final.txt");
+    cell->dialog_path = path_join(cell->trial_path, "dialog.json");
+    if (options->private_stage != NULL && options->private_stage->reference_in_suite != NULL)
+        cell->reference_place =
+            path_join(cell->suite_path, options->private_stage->reference_in_suite);
+    make_env(cell);
+    return cell;
+}
+
+void grade_cell_free(struct grade_cell *cell)
+{
+    if (cell == NULL)
+        return;
+    cell_free(cell->cell);
+    str_list_done(&cell->env);
+    free(cell->suite_path);
+    free(cell->reference_path);
+    free(cell->trial_path);
+    free(cell->reference_place);
+    free(cell->events_path);
+    free(cell->final_path);
+    free(cell->dialog_path);
+    free(cell);
+}
+
+void grade_cell_freep(struct grade_cell **cell)
+{
+    grade_cell_free(*cell);
+}
+
+struct cell *grade_cell_take(struct grade_cell *cell)
+{
+    return take(cell->cell);
+}
+
+const struct str_list *grade_cell_env(const struct grade_cell *cell)
+{
+    return &cell->env;
+}
+
+const char *grade_cell_reference(const struct grade_cell *cell)
+{
+    const struct private_stage *stage = cell->options.private_stage;
+
+    return stage != NULL && stage->has_reference ? cell->reference_path : NULL;
+}
+
+static int add_mount(struct cell_spec *spec, struct cell_mount mount, struct error **err)
+{
+    if (spec->mount_count >= CELL_MOUNTS_MAX)
+        return error_set(err, ERROR_LIMIT, "more than %d trees in a grading cell", CELL_MOUNTS_MAX);
+    spec->mounts[spec->mount_count++] = mount;
+    return 0;
+}
+
+static int add_text(struct cell_spec *spec, const char *target, const char *text,
+                    struct error **err)
+{
+    if (spec->text_count >= CELL_TEXTS_MAX)
+        return error_set(err, ERROR_LIMIT, "more than %d texts in a grading cell", CELL_TEXTS_MAX);
+    if (text == NULL)
+        text = "";
+    spec->texts[spec->text_count++] =
+        (struct cell_text){.target = target, .bytes = text, .size_bytes = strlen(text)};
+    return 0;
+}
+
+static int add_private(struct grade_cell *cell, struct cell_spec *spec, struct error **err)
+{
+    const struct private_stage *stage = cell->options.private_stage;
+    struct cell_mount mount = {.hidden_parent = true};
+    int r = 0;
+
+    if (stage == NULL)
+        return 0;
+    if (stage->has_suite) {
+        mount.fd = stage->suite.tree_fd;
+        mount.target = cell->suite_path;
+        r = add_mount(spec, mount, err);
+    }
+    if (r == 0 && stage->has_reference) {
+        mount.fd = stage->reference.tree_fd;
+        mount.target = cell->reference_path;
+        r = add_mount(spec, mount, err);
+    }
+    /* Where the suite's copy is hollow: the task's own reference, at its place in the suite. */
+    if (r == 0 && cell->reference_place != NULL) {
+        mount.fd = stage->reference_mount_fd;
+        mount.target = cell->reference_place;
+        mount.hidden_parent = false;
+        r = add_mount(spec, mount, err);
+    }
+    return r;
+}
+
+static int start_cell(struct grade_cell *cell, const struct cell *keep, struct error **err)
+{
+    const struct grade_cell_options *options = &cell->options;
+    struct cell_spec spec = {.role = CELL_GRADER, .etc_fd = -1};
+    int r = view_fill_cell(options->view, options->monitor, CELL_GRADER, &spec, err);
+
+    if (r == 0)
+        r = add_private(cell, &spec, err);
+    if (r == 0)
+        r = add_text(&spec, cell->events_path, options->events, err);
+    if (r == 0)
+        r = add_text(&spec, cell->final_path, options->final_text, err);
+    if (r == 0)
+        r = add_text(&spec, cell->dialog_path, options->dialog, err);
+    if (r < 0)
+        return r;
+    if (keep != NULL)
+        spec.workspace =
+            (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP, .keep_cell_id = cell_id(keep)};
+
+    r = cell_start(options->monitor, &spec, &cell->cell, err);
+    return r < 0 ? error_wrap(err, r, "grading cell") : 0;
+}
+
+int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **err)
+{
+    int r = 0;
+
+    if (cell->cell == NULL)
+        r = start_cell(cell, NULL, err);
+    if (r == 0 && !cell->applied && cell->options.tar_fd >= 0) {
+        r = collect_apply(cell->cell, cell->options.tar_fd, cell->options.changes_fd, err);
+        if (r < 0)
+            return error_wrap(err, r, "cannot lay out what the agent left");
+    }
+    if (r < 0)
+        return r;
+    cell->applied = true;
+    *ret = cell->cell;
+    return 0;
+}
+
+/* After a command that overran its time: everything dies, the workspace stays. */
+static int restart(struct grade_cell *cell, struct error **err)
+{
+    scoped(cell_freep) struct cell *ended = take(cell->cell);
+    struct cell_receipt receipt;
+    int r = cell_end(ended, &receipt, err);
+
+    return r < 0 ? r : start_cell(cell, ended, err);
+}
+
+struct shell_run {
+    const char *shell, *command;
+    const struct grade_command *limits;
+    struct grade_command_result *result;
+};
+
+static int wait_command(struct grade_cell *cell, uint32_t process, int *fds,
+                        const struct shell_run *run, struct error **err)
+{
+    struct grade_command_result *result = run->result;
+    struct cell_capture captures[2] = {{.fd = fds[0], .buf = &result->out},
+                                       {.fd = fds[1], .buf = &result->err}};
+    uint64_t deadline_ns = clock_ns() + run->limits->timeout_ms * 1000000u;
+    enum cell_wait_result end;
+    struct cell_exit status = {0};
+    int r = cell_wait(cell->cell, process, captures, 2, deadline_ns, NULL, &end, &status, err);
+
+    fds[0] = captures[0].fd;
+    fds[1] = captures[1].fd;
+    if (r < 0)
+        return error_wrap(err, r, "grading cell");
+    result->out_cut = captures[0].bytes_seen > result->out.size_bytes;
+    result->err_cut = captures[1].bytes_seen > result->err.size_bytes;
+    result->timed_out = end != CELL_EXITED;
+    result->exit_code = end == CELL_EXITED ? status.exit_code : -1;
+    result->term_signal = end == CELL_EXITED ? status.term_signal : 0;
+    return end == CELL_EXITED ? 0 : restart(cell, err);
+}
+
+static int pipe_pair(int read_end[1], int write_end[1], struct error **err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return error_errno(err, errno, "cannot make a pipe");
+    read_end[0] = ends[0];
+    write_end[0] = ends[1];
+    return 0;
+}
+
+static int run_shell(struct grade_cell *cell, const struct shell_run *run, struct error **err)
+{
+    scoped(fd_closep) int out_read = -1;
+    scoped(fd_closep) int out_write = -1;
+    scoped(fd_closep) int err_read = -1;
+    scoped(fd_closep) int err_write = -1;
+    int r = pipe_pair(&out_read, &out_write, err);
+
+    if (r == 0)
+        r = pipe_pair(&err_read, &err_write, err);
+    if (r < 0)
+        return r;
+
+    const char *argv[] = {run->shell, "-c", run->command, NULL};
+    struct cell_command command = {
+        .argv = argv,
+        .envp = (const char *const *)cell->env.items,
+        .fds = {-1, out_write, err_write},
+        .fd_count = 3,
+    };
+    uint32_t process = 0;
+
+    run->result->out.max_bytes = run->limits->output_max_bytes;
+    run->result->err.max_bytes = run->limits->output_max_bytes;
+    r = cell_exec(cell->cell, &command, &process, err);
+    if (r < 0)
+        return r;
+    fd_closep(&out_write);
+    fd_closep(&err_write);
+
+    int fds[2] = {out_read, err_read};
+
+    r = wait_command(cell, process, fds, run, err);
+    out_read = fds[0];
+    err_read = fds[1];
+    return r;
+}
+
+/* Runs one command line of ours, quietly; *ret_code is its exit code. */
+static int run_quiet(struct grade_cell *cell, const char *shell, const char *command, int *ret_code,
+                     struct error **err)
+{
+    struct grade_command limits = {
+        .command = command, .timeout_ms = 10000, .output_max_bytes = 4096};
+    struct grade_command_result result = {0};
+    struct shell_run run = {
+        .shell = shell, .command = command, .limits = &limits, .result = &result};
+    int r = run_shell(cell, &run, err);
+
+    *ret_code = result.exit_code;
+    grade_command_result_done(&result);
+    return r;
+}
+
+const char *grade_cell_shell(void)
+{
+    /* The cell's root is the host's own /usr. */
+    return access("/usr/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+}
+
+static bool is_shell_special(char c)
+{
+    return strchr(" \t\n;&|<>()$`\\\"'*?[]{}~#=%!", c) != NULL;
+}
+
+/*
+ * The word that names what a command runs: its first word, or the script right after an interpreter
+ * when that lies under $TASK_DIR or $REFERENCE_DIR. NULL when it is not that plain.
+ */
+static char *tool_of(const char *command)
+{
+    size_t start = strspn(command, " \t\n");
+    size_t length = 0;
+
+    while (command[start + length] != 0 && !is_shell_special(command[start + length]))
+        length++;
+    if (length == 0 || (command[start + length] != 0 && command[start + length] != ' ' &&
+                        command[start + length] != '\n'))
+        return NULL;
+    return str_ndup(command + start, length);
+}
+
+/* True when `missing` names a tool or a script of the grader's that its cell lacks. */
+static int find_missing(struct grade_cell *cell, const char *command, char **ret,
+                        struct error **err)
+{
+    static const char *const roots[] = {"$TASK_DIR/", "${TASK_DIR}/", "$REFERENCE_DIR/",
+                                        "${REFERENCE_DIR}/"};
+    scoped(mem_freep) char *tool = tool_of(command);
+    int code = 0;
+    int r = 0;
+
+    if (tool != NULL && (tool[0] == '/' || strchr(tool, '/') == NULL)) {
+        scoped(mem_freep) char *check = str_format("command -v -- '%s' >/dev/null 2>&1", tool);
+
+        r = run_quiet(cell, "/bin/sh", check, &code, err);
+        if (r == 0 && code != 0)
+            *ret = take(tool);
+        if (r < 0 || code != 0)
+            return r;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+        const char *at = strstr(command, roots[i]);
+        size_t length = 0;
+
+        if (at == NULL)
+            continue;
+        length = strlen(roots[i]);
+        while (at[length] != 0 && !is_shell_special(at[length]))
+            length++;
+
+        scoped(mem_freep) char *word = str_ndup(at, length);
+        scoped(mem_freep) char *check = str_format("test -r \"%s\"", word);
+
+        r = run_quiet(cell, "/bin/sh", check, &code, err);
+        if (r == 0 && code != 0)
+            *ret = take(word);
+        return r;
+    }
+    return 0;
+}
+
+static int workspace_run(void *context, const struct grade_command *command,
+                         struct grade_command_result *ret, struct error **err)
+{
+    struct grade_cell *cell = context;
+    struct shell_run run = {
+        .shell = grade_cell_shell(), .command = command->command, .limits = command, .result = ret};
+    struct cell *live = NULL;
+    int r = grade_cell_live(cell, &live, err);
+
+    if (r == 0)
+        r = run_shell(cell, &run, err);
+    if (r < 0 || (ret->exit_code != 126 && ret->exit_code != 127))
+        return r;
+    r = find_missing(cell, command->command, &ret->missing_name, err);
+    ret->missing_tool = ret->missing_name != NULL;
+    return r;
+}
+
+static enum grade_file_state file_state(enum collect_file_state state)
+{
+    switch (state) {
+    case COLLECT_FILE_OK:
+        return GRADE_FILE_OK;
+    case COLLECT_FILE_ABSENT:
+        return GRADE_FILE_ABSENT;
+    case COLLECT_FILE_NOT_REGULAR:
+        return GRADE_FILE_NOT_REGULAR;
+    case COLLECT_FILE_TOO_LARGE:
+        return GRADE_FILE_TOO_LARGE;
+    case COLLECT_FILE_AMBIGUOUS:
+        return GRADE_FILE_AMBIGUOUS;
+    }
+    return GRADE_FILE_ABSENT;
+}
+
+static int workspace_read(void *context, const char *path, bool content, struct grade_file *ret,
+                          struct error **err)
+{
+    struct grade_cell *cell = context;
+    scoped(collect_file_done) struct collect_file file = {0};
+    struct cell *live = NULL;
+    int r = grade_cell_live(cell, &live, err);
+
+    if (r == 0)
+        r = collect_read(live, path, content ? GRADE_FILE_BYTES_MAX : 0, &file, err);
+    if (r < 0)
+        return r;
+    ret->state = file_state(file.state);
+    if (str_equal(file.what, "a directory"))
+        ret->state = GRADE_FILE_DIRECTORY;
+    ret->resolved = take(file.resolved);
+    ret->matches = file.matches;
+    file.matches = (struct str_list){0};
+    ret->content = file.content;
+    file.content = (struct buf){0};
+    if (ret->state == GRADE_FILE_NOT_REGULAR && file.what != NULL)
+        buf_text_append(&ret->content, file.what);
+    return 0;
+}
+
+struct grade_workspace grade_cell_workspace(struct grade_cell *cell)
+{
+    return (struct grade_workspace){.context = cell, .read = workspace_read, .run = workspace_run};
+}

@@ -1,0 +1,44 @@
+#pragma once
+/*
+ * grade_cell: the live grading cell of one trial, as the workspace that criteria act on.
+ *
+ * Started on first use: staged layers, then what the agent left, then the private half at random
+ * paths that only graders get. A command that overruns its time ends the cell; the next criterion
+ * gets a new one over the same workspace. Depends on: base, cell, stage, collect, grade.
+ */
+
+#include "collect/collect.h"
+#include "grade/grade.h"
+#include "stage/stage.h"
+
+struct grade_cell_options {
+    struct monitor *monitor;
+    const struct view *view;
+    const struct private_stage *private_stage; /* NULL: neither suite nor reference */
+    const struct str_list *suite_variables;    /* names that get the mounted suite root as value */
+    const char *suite_root;                   /* their host value's prefix, replaced by the mount */
+    int tar_fd, changes_fd;                   /* what the agent left; -1: nothing */
+    const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
+};
+
+struct grade_cell; /* opaque */
+
+/* Borrows everything of options until grade_cell_free(). Starts nothing yet. */
+struct grade_cell *grade_cell_new(const struct grade_cell_options *options) nonnull(1);
+void grade_cell_free(struct grade_cell *cell);
+void grade_cell_freep(struct grade_cell **cell);
+
+/* The callbacks for grade_run(). */
+struct grade_workspace grade_cell_workspace(struct grade_cell *cell) nonnull(1);
+
+/* The live cell (started if it is not), for `closedbook cell --grader` and the oracle. */
+must_check int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **err)
+    nonnull(1, 2);
+/* Hands the cell over; the grade_cell can only be freed afterwards. */
+struct cell *grade_cell_take(struct grade_cell *cell) nonnull(1);
+/* The environment that its commands get, "NAME=value". */
+const struct str_list *grade_cell_env(const struct grade_cell *cell) nonnull(1);
+/* "/bin/bash" when graders' cells have it, else "/bin/sh". */
+const char *grade_cell_shell(void);
+/* Where the reference stands in the cell; NULL: nowhere. */
+const char *grade_cell_reference(const struct grade_cell *cell) nonnull(1);

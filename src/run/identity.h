@@ -1,0 +1,33 @@
+#pragma once
+/*
+ * identity: who closedbook is after it gave its privilege up.
+ *
+ * Depends on: base.
+ */
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* The id that a closedbook started by plain root becomes; refused if an account has it. */
+#define IDENTITY_FIXED_ID 0x6ffffff0u
+
+struct identity {
+    bool root; /* the process started as root and has to become someone else */
+    uid_t uid; /* what it becomes, or what it is */
+    gid_t gid;
+};
+
+/*
+ * SUDO_UID:SUDO_GID when both are set and not 0, else IDENTITY_FIXED_ID; the caller's own ids when
+ * it is not root. ERROR_SYSTEM when an account has the fixed id, ERROR_USER when SUDO_* is no
+ * number.
+ */
+must_check int identity_find(struct identity *ret, struct error **err) nonnull(1);
+
+/*
+ * Becomes uid:gid for good: groups cleared, all three ids, every capability but those in keep_caps
+ * (bits; permitted, effective and nothing else) dropped, bounding set emptied where allowed,
+ * no_new_privs, dumpable off. Verifies that root cannot be had again.
+ */
+must_check int identity_become(uid_t uid, gid_t gid, uint64_t keep_caps, struct error **err);

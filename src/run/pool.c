@@ -1,0 +1,367 @@
+#include "run/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/pool_child.h"
+#include "run/staged.h"
+
+#define TICK_MS 100
+#define COMMIT_NS 20000000u
+
+struct slot {
+    pid_t pid; /* 0: free */
+    int pidfd, note_fd;
+    size_t trial;
+};
+
+struct pool {
+    const struct pool_options *options;
+    struct slot *slots;
+    size_t next, running;
+    struct staged staged;
+    uint64_t errors;
+    uint64_t pending_since_ns; /* first uncommitted journal line; 0: none */
+    bool stopping;             /* start nothing more */
+    bool told;                 /* the running trials were asked to stop */
+};
+
+static void journal(struct pool *pool, const char *event, const char *trial,
+                    const struct trial_note *note)
+{
+    json_t *line = json_object();
+
+    json_put_text(line, "event", event);
+    json_put_text(line, "trial", trial);
+    if (note != NULL)
+        json_put_text(line, "status", trial_status_name((enum trial_status)note->status));
+    run_dir_journal(pool->options->run, line);
+    if (pool->pending_since_ns == 0)
+        pool->pending_since_ns = clock_ns();
+}
+
+static int commit_due(struct pool *pool, bool now, struct error **err)
+{
+    if (pool->pending_since_ns == 0 || (!now && clock_ns() - pool->pending_since_ns < COMMIT_NS))
+        return 0;
+    pool->pending_since_ns = 0;
+    return run_dir_commit(pool->options->run, err);
+}
+
+static const struct planned_trial *trial_of(const struct pool *pool, size_t i)
+{
+    return &pool->options->plan->trials[i];
+}
+
+static void stage_for(struct pool *pool, const struct task *task)
+{
+    if (pool->staged.task == task)
+        return;
+    staged_done(&pool->staged);
+
+    struct staged_options options = {
+        .session = pool->options->session,
+        .task = task,
+        .all = &pool->options->plan->tasks,
+        .grading = pool->options->work == POOL_GRADE || pool->options->grading,
+    };
+
+    staged_make(&options, &pool->staged);
+}
+
+static void close_slots(const struct pool *pool)
+{
+    for (unsigned i = 0; i < pool->options->parallel; i++) {
+        if (pool->slots[i].pid == 0)
+            continue;
+        (void)close(pool->slots[i].pidfd); /* the parent's business */
+        (void)close(pool->slots[i].note_fd);
+    }
+}
+
+/* The control connections are the parent's: a trial has one of its own. */
+static void forget_controls(const struct session *session)
+{
+    if (session->native != NULL)
+        monitor_forget(session->native);
+    if (session->tempdir != NULL)
+        monitor_forget(session->tempdir);
+}
+
+static int connect_trial(struct pool *pool, struct monitor **ret, struct error **err)
+{
+    struct monitor *control = pool->staged.control;
+
+    if (control == NULL) /* staging failed before a driver was found: any connection will do */
+        control = pool->options->session->native != NULL ? pool->options->session->native
+                                                         : pool->options->session->tempdir;
+    if (control == NULL)
+        return session_monitor(pool->options->session, CELL_NATIVE, &control, err);
+    return monitor_connect(control, ret, err);
+}
+
+static int fork_trial(struct pool *pool, struct slot *slot, const struct pool_child *child,
+                      struct error **err)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return error_errno(err, errno, "cannot make a pipe");
+
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)close(ends[0]); /* the parent's end */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+            _exit(1);
+        close_slots(pool);
+        forget_controls(pool->options->session);
+        pool_child_main(child, ends[1]);
+    }
+
+    int saved = errno;
+
+    (void)close(ends[1]); /* the child's end */
+    if (pid < 0) {
+        (void)close(ends[0]); /* nothing was started */
+        return error_errno(err, saved, "cannot start a trial process");
+    }
+    slot->pid = pid;
+    slot->note_fd = ends[0];
+    slot->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (slot->pidfd < 0)
+        return error_errno(err, errno, "cannot watch a trial process");
+    return 0;
+}
+
+static int start_trial(struct pool *pool, struct slot *slot, size_t index, struct error **err)
+{
+    const struct pool_options *options = pool->options;
+    const struct planned_trial *trial = trial_of(pool, index);
+    scoped(fd_closep) int dir_fd = -1;
+    struct monitor *monitor = NULL;
+
+    stage_for(pool, options->plan->tasks.tasks[trial->task_index]);
+
+    int r = run_dir_open_trial(options->run, trial->path, options->work == POOL_RUN, &dir_fd, err);
+
+    if (r == 0)
+        r = connect_trial(pool, &monitor, err);
+    if (r < 0)
+        return error_wrap(err, r, "trial '%s'", trial->id);
+
+    struct pool_child child = {
+        .options = options,
+        .staged = &pool->staged,
+        .trial = trial,
+        .monitor = monitor,
+        .dir_fd = dir_fd,
+    };
+
+    journal(pool, options->work == POOL_RUN ? "start" : "grade", trial->id, NULL);
+    r = fork_trial(pool, slot, &child, err);
+    /* The connection lives on in the trial's process alone. */
+    monitor_forget(monitor);
+    monitor_free(monitor);
+    if (r < 0)
+        return r;
+    slot->trial = index;
+    pool->running++;
+    if (options->observer.trial_started != NULL)
+        options->observer.trial_started(options->observer.context, trial->id);
+    return 0;
+}
+
+/* The trial's process left without a word: its crash is an error of this trial alone. */
+static int record_crash(struct pool *pool, const struct slot *slot, int status,
+                        struct trial_note *note, struct error **err)
+{
+    scoped(fd_closep) int dir_fd = -1;
+    const struct planned_trial *trial = trial_of(pool, slot->trial);
+    int r = run_dir_open_trial(pool->options->run, trial->path, false, &dir_fd, err);
+
+    if (r < 0)
+        return r;
+
+    struct pool_child child = {
+        .options = pool->options, .trial = trial, .staged = &pool->staged, .dir_fd = dir_fd};
+
+    return pool_child_crashed(&child, status, note, err);
+}
+
+static int read_note(struct pool *pool, const struct slot *slot, struct trial_note *note,
+                     struct error **err)
+{
+    int status = 0;
+    ssize_t n = read(slot->note_fd, note, sizeof(*note));
+
+    while (waitpid(slot->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (n == (ssize_t)sizeof(*note))
+        return 0;
+    if (*pool->options->stop != 0) {
+        *note = (struct trial_note){.outcome = TRIAL_INTERRUPTED};
+        return 0;
+    }
+    return record_crash(pool, slot, status, note, err);
+}
+
+static void judge_stop(struct pool *pool, const struct trial_note *note)
+{
+    const struct pool_options *options = pool->options;
+
+    if (note->status == STATUS_ERROR || note->status == STATUS_BUILD_FAILED)
+        pool->errors++;
+    if (options->fail_fast && !note->passed)
+        pool->stopping = true;
+    if (options->stop_after_errors != 0 && pool->errors >= options->stop_after_errors)
+        pool->stopping = true;
+}
+
+static int finish_trial(struct pool *pool, struct slot *slot, struct error **err)
+{
+    const struct pool_observer *observer = &pool->options->observer;
+    const char *id = trial_of(pool, slot->trial)->id;
+    struct trial_note note = {0};
+    int r = read_note(pool, slot, &note, err);
+
+    fd_closep(&slot->pidfd);
+    fd_closep(&slot->note_fd);
+    slot->pid = 0;
+    pool->running--;
+    if (r < 0 || note.outcome == TRIAL_INTERRUPTED)
+        return r;
+    note.error[sizeof(note.error) - 1] = 0;
+    journal(pool, "finish", id, &note);
+    judge_stop(pool, &note);
+    if (observer->trial_finished != NULL)
+        observer->trial_finished(observer->context, id, &note);
+    return 0;
+}
+
+/* Ctrl-C reaches the whole foreground group by itself; a plain kill of the parent does not. */
+static void tell_children(struct pool *pool)
+{
+    if (pool->told || *pool->options->stop == 0)
+        return;
+    pool->told = pool->stopping = true;
+    for (unsigned i = 0; i < pool->options->parallel; i++)
+        if (pool->slots[i].pid != 0)
+            (void)kill(pool->slots[i].pid, SIGTERM); /* one that is gone needs no telling */
+}
+
+static int wait_some(struct pool *pool, struct error **err)
+{
+    struct pollfd polls[POOL_PARALLEL_MAX];
+    struct slot *slots[POOL_PARALLEL_MAX];
+    nfds_t count = 0;
+
+    for (unsigned i = 0; i < pool->options->parallel; i++) {
+        if (pool->slots[i].pid == 0)
+            continue;
+        slots[count] = &pool->slots[i];
+        polls[count++] = (struct pollfd){.fd = pool->slots[i].pidfd, .events = POLLIN};
+    }
+
+    int timeout_ms = pool->pending_since_ns != 0 ? (int)(COMMIT_NS / 1000000u) : TICK_MS;
+    int r = poll(polls, count, timeout_ms);
+
+    if (r < 0 && errno != EINTR)
+        return error_errno(err, errno, "cannot wait for trials");
+    tell_children(pool);
+    for (nfds_t i = 0; r > 0 && i < count; i++) {
+        int finished = polls[i].revents != 0 ? finish_trial(pool, slots[i], err) : 0;
+
+        if (finished < 0)
+            return finished;
+    }
+    if (pool->options->observer.tick != NULL)
+        pool->options->observer.tick(pool->options->observer.context);
+    return commit_due(pool, false, err);
+}
+
+static struct slot *free_slot(struct pool *pool)
+{
+    for (unsigned i = 0; i < pool->options->parallel; i++)
+        if (pool->slots[i].pid == 0)
+            return &pool->slots[i];
+    return NULL;
+}
+
+static void skip_done(struct pool *pool)
+{
+    const struct run_plan *plan = pool->options->plan;
+
+    while (pool->next < plan->trial_count && plan->trials[pool->next].done)
+        pool->next++;
+}
+
+static int pump(struct pool *pool, struct error **err)
+{
+    const struct run_plan *plan = pool->options->plan;
+    int r = 0;
+
+    for (;;) {
+        tell_children(pool);
+        skip_done(pool);
+
+        struct slot *slot = free_slot(pool);
+        bool more = !pool->stopping && pool->next < plan->trial_count;
+
+        if (more && slot != NULL)
+            r = start_trial(pool, slot, pool->next++, err);
+        else if (pool->running > 0)
+            r = wait_some(pool, err);
+        else
+            return 0;
+        if (r < 0)
+            return r;
+    }
+}
+
+/* After an error of the pool itself: nothing that was started may go on. */
+static void abandon(struct pool *pool)
+{
+    for (unsigned i = 0; i < pool->options->parallel; i++) {
+        struct slot *slot = &pool->slots[i];
+
+        if (slot->pid == 0)
+            continue;
+        (void)kill(slot->pid, SIGKILL); /* its cells end with its connection */
+        (void)waitpid(slot->pid, NULL, 0);
+        fd_closep(&slot->pidfd);
+        fd_closep(&slot->note_fd);
+    }
+}
+
+int pool_run(const struct pool_options *options, bool *ret_interrupted, struct error **err)
+{
+    ASSERT(options->parallel >= 1 && options->parallel <= POOL_PARALLEL_MAX);
+
+    struct pool pool = {.options = options, .staged.script_fd = -1};
+
+    pool.slots = mem_new(options->parallel, sizeof(*pool.slots));
+    for (unsigned i = 0; i < options->parallel; i++)
+        pool.slots[i].pidfd = pool.slots[i].note_fd = -1;
+
+    int r = pump(&pool, err);
+
+    if (r < 0)
+        abandon(&pool);
+    else
+        r = commit_due(&pool, true, err);
+    staged_done(&pool.staged);
+    free(pool.slots);
+    if (r == 0)
+        *ret_interrupted = *options->stop != 0;
+    return r;
+}

@@ -1,0 +1,21 @@
+#pragma once
+/*
+ * pool_child: what happens in a trial's own process between fork and exit.
+ */
+
+#include "run/pool.h"
+#include "run/staged.h"
+
+struct pool_child {
+    const struct pool_options *options;
+    const struct staged *staged;
+    const struct planned_trial *trial;
+    struct monitor *monitor; /* the trial's own connection */
+    int dir_fd;
+};
+
+/* Confines itself, runs the trial, writes the note and exits. */
+_Noreturn void pool_child_main(const struct pool_child *child, int note_fd) nonnull(1);
+/* In the parent: writes the ERROR record of a trial whose process died with a wait status. */
+must_check int pool_child_crashed(const struct pool_child *child, int status,
+                                  struct trial_note *note, struct error **err) nonnull(1, 3);

@@ -1,0 +1,46 @@
+#pragma once
+/*
+ * run: a whole run, from loaded tasks to finished trials: what `run`, `execute` and `grade` share.
+ *
+ * Depends on: everything in run/.
+ */
+
+#include "run/pool.h"
+
+/* One run. The caller fills it, run_start(), run_resume() or run_grade() does the work. */
+struct run {
+    struct session *session;
+    struct run_plan *plan;
+    const struct plan_inputs *inputs;
+    int dir_fd;         /* the run's directory, borrowed */
+    const char *path;   /* as the user wrote it, for messages */
+    const char *run_id; /* run_start() only */
+    const char *command_line, *version;
+    struct pool_observer observer;
+    const volatile int *stop;
+    unsigned parallel;
+    bool fail_fast;
+    uint64_t stop_after_errors;
+    bool retry_errors, rerun_failed, force; /* run_resume() only */
+    bool grading;
+    /* what comes out */
+    struct run_dir *dir; /* owned: run_done() */
+    size_t kept;         /* finished trials that were left alone */
+    bool interrupted;
+};
+
+/* "20261130-164700-1a2b3c4d"; owned. */
+char *run_make_id(void);
+
+/* A new run. ERROR_USER when the directory holds one. */
+must_check int run_start(struct run *run, struct error **err) nonnull(1);
+/*
+ * Goes on with a run: finished trials stay, the rest runs. ERROR_USER naming the difference when a
+ * task, its graders or its configuration changed, unless force.
+ */
+must_check int run_resume(struct run *run, struct error **err) nonnull(1);
+/* Grades, or grades again, every recorded trial. Execution facts stay. */
+must_check int run_grade(struct run *run, struct error **err) nonnull(1);
+/* {tier, driver, protections, landlock_abi, kernel} of the native driver; new reference. */
+json_t *run_machine_json(const struct session *session) nonnull(1);
+void run_done(struct run *run) nonnull(1);

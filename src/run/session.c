@@ -1,0 +1,181 @@
+#include "run/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+
+#define ROOT_STORE "/var/cache/closedbook"
+
+/*
+ * A helper program stands in libexec of the installation that this program belongs to, or, in a
+ * build tree, in its module's folder beside ours.
+ */
+static int find_program(const char *name, const char *module, char **ret, struct error **err)
+{
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (length <= 0)
+        return error_errno(err, errno, "cannot read /proc/self/exe");
+    self[length] = 0;
+
+    scoped(mem_freep) char *folder = path_dir(self);
+    char *places[] = {
+        str_format("%s/../libexec/closedbook/%s", folder, name),
+        str_format("%s/../%s/%s", folder, module, name),
+        str_format("%s/%s", CLOSEDBOOK_LIBEXECDIR, name),
+    };
+    char *found = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        if (found == NULL && access(places[i], X_OK) == 0)
+            found = path_normal(places[i]);
+        free(places[i]);
+    }
+    if (found == NULL)
+        return error_set(err, ERROR_SYSTEM,
+                         "the program '%s' was not found near '%s'; install closedbook whole", name,
+                         self);
+    *ret = found;
+    return 0;
+}
+
+/* Root adopts the owner of a run that exists, so that it can read what is 0700. */
+static int adopt_owner(const char *path, struct identity *identity, struct error **err)
+{
+    struct stat st;
+
+    if (!identity->root || path == NULL)
+        return 0;
+    if (stat(path, &st) != 0)
+        return error_set(err, ERROR_USER, "'%s': %s; a run directory was expected", path,
+                         strerror(errno));
+    if (st.st_uid != 0) {
+        identity->uid = st.st_uid;
+        identity->gid = st.st_gid;
+    }
+    return 0;
+}
+
+static int prepare_store_root(struct session *session, struct error **err)
+{
+    const struct identity *identity = &session->identity;
+
+    if (!identity->root) {
+        session->store_root = store_default_root();
+        return 0;
+    }
+    session->store_root = str_format("%s/%u", ROOT_STORE, identity->uid);
+    if ((mkdir(ROOT_STORE, 0755) != 0 && errno != EEXIST) ||
+        (mkdir(session->store_root, 0700) != 0 && errno != EEXIST))
+        return error_errno(err, errno, "cannot make the store '%s'", session->store_root);
+    if (lchown(session->store_root, identity->uid, identity->gid) != 0)
+        return error_errno(err, errno, "cannot give away the store '%s'", session->store_root);
+    return 0;
+}
+
+static int start_native(struct session *session, struct error **err)
+{
+    struct monitor_options options = {.driver = CELL_NATIVE};
+    int r = find_program("closedbook-cell", "cell", &session->cell_program, err);
+
+    if (r == 0)
+        r = find_program("closedbook-worker", "collect", &session->worker_program, err);
+    if (r < 0)
+        return r;
+    options.cell_program = session->cell_program;
+    options.worker_program = session->worker_program;
+    /* A machine without native cells can still plan, report and run tempdir: kept, not returned. */
+    if (monitor_start(&options, &session->native, &session->native_error) < 0)
+        session->native = NULL;
+    return 0;
+}
+
+/*
+ * The monitor comes last: a process forked after it would hold its control connection open, and it
+ * would outlive us.
+ */
+static int open_with_rights(const struct session_options *options, struct session *session,
+                            struct error **err)
+{
+    const struct identity *identity = &session->identity;
+    int r = claim_start(identity, options->claims, options->claim_count, &session->claim, err);
+
+    if (r == 0 && identity->root)
+        r = opener_start(identity->uid, identity->gid, &session->opener, err);
+    if (r == 0 && !identity->root)
+        session->opener = opener_plain();
+    if (r == 0 && options->cells)
+        r = prepare_store_root(session, err);
+    if (r == 0 && options->cells)
+        r = start_native(session, err);
+    return r;
+}
+
+int session_open(const struct session_options *options, struct session *ret, struct error **err)
+{
+    scoped(session_close) struct session session = {0};
+    int r = identity_find(&session.identity, err);
+
+    if (r == 0)
+        r = adopt_owner(options->owner_of, &session.identity, err);
+    if (r == 0)
+        r = open_with_rights(options, &session, err);
+    if (r == 0 && session.identity.root)
+        r = identity_become(session.identity.uid, session.identity.gid, 0, err);
+    if (r < 0)
+        return r;
+    session.reader = (struct task_reader){.open = opener_open, .context = session.opener};
+    *ret = session;
+    session = (struct session){0};
+    return 0;
+}
+
+int session_open_store(struct session *session, const char *run_id, struct error **err)
+{
+    return store_open(session->store_root, run_id, &session->store, err);
+}
+
+int session_monitor(struct session *session, enum cell_driver driver, struct monitor **ret,
+                    struct error **err)
+{
+    if (driver == CELL_NATIVE) {
+        if (session->native == NULL)
+            return error_set(err, ERROR_SYSTEM, "no native cell on this machine: %s",
+                             session->native_error != NULL ? error_message(session->native_error)
+                                                           : "the monitor was not started");
+        *ret = session->native;
+        return 0;
+    }
+    if (session->tempdir == NULL) {
+        struct monitor_options options = {
+            .driver = CELL_TEMPDIR,
+            .worker_program = session->worker_program,
+        };
+        int r = monitor_start(&options, &session->tempdir, err);
+
+        if (r < 0)
+            return error_wrap(err, r, "tempdir driver");
+    }
+    *ret = session->tempdir;
+    return 0;
+}
+
+void session_close(struct session *session)
+{
+    /* The last that was started goes first: it holds copies of the others' sockets. */
+    store_close(session->store);
+    monitor_free(session->tempdir);
+    monitor_free(session->native);
+    error_free(session->native_error);
+    opener_free(session->opener);
+    claim_free(session->claim);
+    free(session->store_root);
+    free(session->cell_program);
+    free(session->worker_program);
+    *session = (struct session){0};
+}

@@ -1,0 +1,46 @@
+#pragma once
+/*
+ * session: what a command has around it: helpers with rights, then no rights of its own.
+ *
+ * session_open() starts the opener, the claim helper and the monitor with the starter's rights,
+ * then becomes the unprivileged identity. Only afterwards are tasks, records and configuration
+ * read. Depends on: base, cell, stage, task (reader).
+ */
+
+#include "cell/cell.h"
+#include "run/claim.h"
+#include "run/opener.h"
+#include "stage/store.h"
+#include "task/task.h"
+
+struct session {
+    struct identity identity;
+    struct opener *opener;
+    struct claim *claim;
+    struct task_reader reader;
+    struct monitor *native;     /* NULL when native_error is set or cells were not asked for */
+    struct error *native_error; /* why there is no native cell here */
+    struct monitor *tempdir;    /* started by the first session_monitor() that wants it */
+    struct store *store;
+    char *store_root;
+    char *cell_program, *worker_program;
+};
+
+struct session_options {
+    bool cells; /* start the monitor */
+    const char
+        *owner_of; /* a run directory whose owner root becomes, so that it can be read; NULL */
+    struct claim_place claims[CLAIMS_MAX];
+    size_t claim_count;
+};
+
+must_check int session_open(const struct session_options *options, struct session *ret,
+                            struct error **err) nonnull(1, 2);
+/* Opens the store with a private part of its own named run_id (NULL: none). */
+must_check int session_open_store(struct session *session, const char *run_id, struct error **err)
+    nonnull(1);
+/* The control connection for a driver. ERROR_SYSTEM with the reason when this machine has no native
+ * cell. */
+must_check int session_monitor(struct session *session, enum cell_driver driver,
+                               struct monitor **ret, struct error **err) nonnull(1, 3);
+void session_close(struct session *session) nonnull(1);

@@ -1,0 +1,128 @@
+#include "run/staged.h"
+
+#include <fcntl.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+
+/* Graders see the suite and the reference; a task of file and event criteria alone needs neither.
+ */
+static bool needs_private(const struct task_public *public_half,
+                          const struct task_private *private_half, bool grading)
+{
+    if (public_half->agent.type == AGENT_ORACLE)
+        return true;
+    for (size_t i = 0; grading && i < private_half->criterion_count; i++)
+        if (private_half->criteria[i].kind == CRITERION_RUN_COMMAND)
+            return true;
+    return false;
+}
+
+/* The references of all selected tasks of the suite: hollow in the copy that its graders share. */
+static void references_of(const struct task_set *all, const struct task_private *mine,
+                          struct str_list *ret)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const struct task_public *public_half = NULL;
+        const struct task_private *other = NULL;
+
+        task_split(all->tasks[i], &public_half, &other);
+        if (!str_equal(other->suite_root, mine->suite_root))
+            continue;
+        if (other->reference_dir != NULL)
+            str_list_add(ret, other->reference_dir);
+        if (other->reference_file != NULL)
+            str_list_add(ret, other->reference_file);
+    }
+    str_list_sort(ret);
+}
+
+static int stage_private(const struct staged_options *options, struct staged *ret,
+                         struct error **err)
+{
+    scoped(str_list_done) struct str_list references = {0};
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(options->task, &public_half, &private_half);
+    if (!needs_private(public_half, private_half, options->grading))
+        return 0;
+    references_of(options->all, private_half, &references);
+
+    struct private_source source = {
+        .suite_root = private_half->suite_root,
+        .task_dir = private_half->task_dir,
+        .reference_dir = private_half->reference_dir,
+        .reference_file = private_half->reference_file,
+        .references = &references,
+    };
+    int r = private_stage_make(options->session->store, ret->control, &options->session->reader,
+                               &source, &ret->private_stage, err);
+
+    ret->has_private = r == 0;
+    return r;
+}
+
+static int open_script(const struct staged_options *options, struct staged *ret, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(options->task, &public_half, &private_half);
+    if (public_half->agent.type != AGENT_SCRIPT)
+        return 0;
+
+    const struct task_reader *reader = &options->session->reader;
+    int fd = reader->open(reader->context, public_half->agent.script, 0);
+
+    if (fd < 0)
+        return error_set(err, ERROR_TASK, "agent script '%s': %s", public_half->agent.script,
+                         strerror(-fd));
+    ret->script_fd = fd;
+    return 0;
+}
+
+static int stage(const struct staged_options *options, struct staged *ret, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(options->task, &public_half, &private_half);
+
+    enum cell_driver driver = public_half->driver == DRIVER_TEMPDIR ? CELL_TEMPDIR : CELL_NATIVE;
+    int r = session_monitor(options->session, driver, &ret->control, err);
+
+    if (r == 0)
+        r = view_build(options->session->store, ret->control, &options->session->reader,
+                       public_half, &ret->view, err);
+    if (r == 0)
+        r = open_script(options, ret, err);
+    return r < 0 ? r : stage_private(options, ret, err);
+}
+
+void staged_make(const struct staged_options *options, struct staged *ret)
+{
+    uint64_t start_ns = clock_ns();
+
+    *ret = (struct staged){.task = options->task, .script_fd = -1};
+
+    int r = stage(options, ret, &ret->error);
+
+    if (r < 0)
+        (void)error_wrap(&ret->error, r, "staging");
+    ret->stage_ns = clock_ns() - start_ns;
+}
+
+void staged_done(struct staged *staged)
+{
+    if (staged->task == NULL)
+        return;
+    view_free(staged->view);
+    if (staged->has_private)
+        private_stage_done(&staged->private_stage);
+    fd_closep(&staged->script_fd);
+    error_free(staged->error);
+    *staged = (struct staged){.script_fd = -1};
+}

@@ -1,0 +1,32 @@
+#pragma once
+/*
+ * staged: what one task needs before its trials can start, made once and inherited by fork.
+ *
+ * Depends on: run/session, stage, task.
+ */
+
+#include "run/session.h"
+#include "stage/stage.h"
+#include "task/task.h"
+
+struct staged {
+    const struct task *task; /* NULL: nothing staged */
+    struct monitor *control; /* of the driver that the task runs on; borrowed */
+    struct view *view;
+    struct private_stage private_stage;
+    bool has_private;
+    int script_fd;       /* -1: none */
+    struct error *error; /* why staging failed; the trials record it */
+    uint64_t stage_ns;
+};
+
+struct staged_options {
+    struct session *session;
+    const struct task *task;
+    const struct task_set *all; /* other tasks' references are left out of the suite */
+    bool grading;               /* graders will run: the private half is needed */
+};
+
+/* Fills *ret; a failure to stage is in ret->error, never returned. */
+void staged_make(const struct staged_options *options, struct staged *ret) nonnull(1, 2);
+void staged_done(struct staged *staged) nonnull(1);

@@ -1,0 +1,303 @@
+#include "run/trial_agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "run/oracle.h"
+#include "task/task_public.h"
+
+#define CUT_MARK "\n[closedbook: output cut here, limit reached]\n"
+
+/* The pipes of one agent: ours to read, the cell's to write. Index 3 carries event lines. */
+struct agent_pipes {
+    int read[4], write[4];
+};
+
+static void pipes_init(struct agent_pipes *pipes)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(pipes->read); i++)
+        pipes->read[i] = pipes->write[i] = -1;
+}
+
+static void pipes_done(struct agent_pipes *pipes)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(pipes->read); i++) {
+        fd_closep(&pipes->read[i]);
+        fd_closep(&pipes->write[i]);
+    }
+}
+
+static void pipes_close_write(struct agent_pipes *pipes)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(pipes->write); i++)
+        fd_closep(&pipes->write[i]);
+}
+
+static int pipes_open(struct agent_pipes *pipes, const struct agent_turn *turn, struct error **err)
+{
+    for (size_t i = 1; i < ARRAY_SIZE(pipes->read); i++) {
+        int ends[2];
+
+        if (i == 3 && !turn->events_on_fd3)
+            continue;
+        if (pipe2(ends, O_CLOEXEC) != 0)
+            return error_errno(err, errno, "cannot make a pipe");
+        pipes->read[i] = ends[0];
+        pipes->write[i] = ends[1];
+    }
+    if (turn->stdin_text == NULL)
+        return 0;
+    return fs_memfd("prompt", turn->stdin_text, strlen(turn->stdin_text), &pipes->write[0], err);
+}
+
+static void feed_events(void *context, const char *bytes, size_t size)
+{
+    event_reader_feed(context, bytes, size);
+}
+
+static int add_script(const struct agent_turn *turn, struct cell_spec *spec, struct error **err)
+{
+    if (turn->script.target == NULL)
+        return 0;
+    if (spec->text_count >= CELL_TEXTS_MAX)
+        return error_set(err, ERROR_LIMIT, "more than %d texts in an agent cell", CELL_TEXTS_MAX);
+    spec->texts[spec->text_count++] = turn->script;
+    return 0;
+}
+
+static int start_cell(const struct trial_job *job, const struct agent_turn *turn,
+                      const struct agent_pipes *pipes, struct cell **ret, struct error **err)
+{
+    scoped(str_list_done) struct str_list base = {0};
+    scoped(str_list_done) struct str_list env = {0};
+    struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
+    int r = view_fill_cell(job->view, job->monitor, CELL_AGENT, &spec, err);
+
+    if (r == 0)
+        r = add_script(turn, &spec, err);
+    if (r < 0)
+        return r;
+    cell_env_default(&base);
+    agent_env_merge(&base, &turn->env, &env);
+    if (turn->argv.count > 0) {
+        spec.command.argv = (const char *const *)turn->argv.items;
+        spec.command.envp = (const char *const *)env.items;
+        for (size_t i = 0; i < ARRAY_SIZE(pipes->write); i++)
+            spec.command.fds[i] = pipes->write[i];
+        spec.command.fd_count = turn->events_on_fd3 ? 4 : 3;
+    }
+    return cell_start(job->monitor, &spec, ret, err);
+}
+
+/* The earlier of turn and task timeout; *ret_name says which. 0: none. */
+static uint64_t deadline_of(const struct task_limits *limits, uint64_t start_ns,
+                            const char **ret_name)
+{
+    uint64_t turn_ms = limits->turn_timeout_ms;
+    uint64_t task_ms = limits->task_timeout_ms;
+    bool turn_first = turn_ms != 0 && (task_ms == 0 || turn_ms < task_ms);
+    uint64_t ms = turn_first ? turn_ms : task_ms;
+
+    *ret_name = turn_first ? "turn_timeout" : "task_timeout";
+    return ms == 0 ? 0 : start_ns + ms * 1000000u;
+}
+
+static int save_output(int dir_fd, const char *name, const struct buf *buf, uint64_t seen,
+                       struct error **err)
+{
+    scoped(buf_done) struct buf whole = {0};
+
+    if (seen == 0)
+        return 0;
+    buf_append(&whole, buf->data, buf->size_bytes);
+    if (seen > buf->size_bytes)
+        buf_text_append(&whole, CUT_MARK);
+    return fs_write_atomic(dir_fd, name, whole.data, whole.size_bytes, 0600, FS_NO_SYNC, err);
+}
+
+struct agent_output {
+    struct buf out, err;
+    struct cell_capture captures[3];
+};
+
+static void output_init(struct agent_output *output, const struct trial_job *job,
+                        struct agent_pipes *pipes, struct event_reader *reader)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    output->out.max_bytes = output->err.max_bytes = (size_t)public_half->limits.max_output_mb << 20;
+    output->captures[0] = (struct cell_capture){.fd = pipes->read[1], .buf = &output->out};
+    output->captures[1] = (struct cell_capture){.fd = pipes->read[2], .buf = &output->err};
+    output->captures[2] =
+        (struct cell_capture){.fd = pipes->read[3], .on_bytes = feed_events, .context = reader};
+}
+
+/* cell_wait() closes what reached its end and says so in the captures. */
+static void output_sync(const struct agent_output *output, struct agent_pipes *pipes)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(output->captures); i++)
+        pipes->read[i + 1] = output->captures[i].fd;
+}
+
+static void note_end(struct trial_record *record, enum cell_wait_result end,
+                     const struct cell_exit *status, const char *deadline_name)
+{
+    const char *why = deadline_name;
+
+    if (end == CELL_EXITED)
+        why = status->term_signal != 0 ? "signal" : "exit";
+    if (end == CELL_STOPPED)
+        why = "interrupt";
+    record->agent.stopped_by = str_dup(why);
+    if (end == CELL_EXITED) {
+        record->agent.exit_code = status->term_signal != 0 ? -1 : status->exit_code;
+        record->agent.signal = status->term_signal != 0 ? status->term_signal : -1;
+    }
+}
+
+static int wait_agent(const struct trial_job *job, struct trial_record *record,
+                      struct agent_run *run, struct agent_output *output, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    const char *deadline_name = NULL;
+    enum cell_wait_result end = CELL_EXITED;
+    struct cell_exit status = {0};
+    struct cell_receipt receipt = {0};
+    uint64_t start_ns = clock_ns();
+
+    task_split(job->task, &public_half, &private_half);
+
+    uint64_t deadline_ns = deadline_of(&public_half->limits, start_ns, &deadline_name);
+    int r =
+        cell_wait(run->cell, 0, output->captures, 3, deadline_ns, job->stop, &end, &status, err);
+
+    if (r == 0) {
+        note_end(record, end, &status, deadline_name);
+        run->interrupted = end == CELL_STOPPED;
+        record->agent.duration_ms = (clock_ns() - start_ns) / 1000000u;
+        record->timing_ms.agent = ns_to_ms(clock_ns() - start_ns);
+        r = cell_end(run->cell, &receipt, err);
+    }
+    if (r < 0)
+        return r;
+    record->cell.kill_processes = receipt.processes;
+    record->cell.kill_ms = ns_to_ms(receipt.kill_ns);
+    record->timing_ms.kill = record->cell.kill_ms;
+    return 0;
+}
+
+static int save_agent(const struct trial_job *job, struct trial_record *record,
+                      struct agent_run *run, const struct agent_output *output, struct error **err)
+{
+    scoped(buf_done) struct buf lines = {0};
+    const struct cell_capture *captures = output->captures;
+    int r = save_output(job->dir_fd, "agent.stdout", &output->out, captures[0].bytes_seen, err);
+
+    if (r == 0)
+        r = save_output(job->dir_fd, "agent.stderr", &output->err, captures[1].bytes_seen, err);
+    if (r < 0)
+        return r;
+    record->agent.output_bytes = captures[0].bytes_seen + captures[1].bytes_seen;
+    record->agent.output_cut = captures[0].bytes_seen > output->out.size_bytes ||
+                               captures[1].bytes_seen > output->err.size_bytes;
+    record->agent.turns = event_log_turns(&run->events);
+    record->agent.tool_calls = event_log_tool_calls(&run->events);
+    event_log_write(&lines, &run->events);
+    return fs_write_atomic(job->dir_fd, "events.jsonl", buf_text(&lines), lines.size_bytes, 0600,
+                           FS_NO_SYNC, err);
+}
+
+static void output_done(struct agent_output *output)
+{
+    buf_done(&output->out);
+    buf_done(&output->err);
+}
+
+static int run_program(const struct trial_job *job, struct trial_record *record,
+                       const struct agent_turn *turn, struct agent_run *run, struct error **err)
+{
+    scoped(pipes_done) struct agent_pipes pipes;
+    uint64_t start_ns = clock_ns();
+
+    pipes_init(&pipes);
+
+    int r = pipes_open(&pipes, turn, err);
+
+    if (r == 0)
+        r = start_cell(job, turn, &pipes, &run->cell, err);
+    if (r < 0)
+        return error_wrap(err, r, "agent cell");
+    pipes_close_write(&pipes);
+    record->timing_ms.launch = ns_to_ms(clock_ns() - start_ns);
+
+    scoped(event_reader_freep) struct event_reader *reader =
+        event_reader_new(&run->events, EVENT_SELF_REPORTED, clock_ns());
+    scoped(output_done) struct agent_output output = {0};
+
+    output_init(&output, job, &pipes, reader);
+    r = wait_agent(job, record, run, &output, err);
+    output_sync(&output, &pipes);
+    event_reader_end(reader);
+    return r < 0 ? r : save_agent(job, record, run, &output, err);
+}
+
+/* A cell without a program: the workspace as staged, for agents that do nothing at all. */
+static int run_nothing(const struct trial_job *job, struct trial_record *record,
+                       const struct agent_turn *turn, struct agent_run *run, struct error **err)
+{
+    struct agent_pipes pipes;
+    struct cell_receipt receipt = {0};
+
+    pipes_init(&pipes);
+
+    int r = start_cell(job, turn, &pipes, &run->cell, err);
+
+    if (r == 0)
+        r = cell_end(run->cell, &receipt, err);
+    if (r < 0)
+        return error_wrap(err, r, "agent cell");
+    record->agent.stopped_by = str_dup("none");
+    return fs_write_atomic(job->dir_fd, "events.jsonl", "", 0, 0600, FS_NO_SYNC, err);
+}
+
+int agent_run(const struct trial_job *job, struct trial_record *record, struct agent_run *ret,
+              struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    if (public_half->agent.type == AGENT_ORACLE) {
+        int r = oracle_run(job, record, &ret->cell, err);
+
+        return r < 0 ? r
+                     : fs_write_atomic(job->dir_fd, "events.jsonl", "", 0, 0600, FS_NO_SYNC, err);
+    }
+
+    const struct agent_adapter *adapter = agent_adapter_of(public_half->agent.type);
+    scoped(agent_turn_done) struct agent_turn turn = {0};
+
+    if (adapter == NULL)
+        return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
+
+    int r = adapter->plan_turn(public_half, job->script_fd, &turn, err);
+
+    if (r < 0)
+        return r;
+    return turn.argv.count == 0 ? run_nothing(job, record, &turn, ret, err)
+                                : run_program(job, record, &turn, ret, err);
+}
+
+void agent_run_done(struct agent_run *run)
+{
+    cell_free(run->cell);
+    event_log_done(&run->events);
+    *run = (struct agent_run){0};
+}

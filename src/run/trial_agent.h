@@ -1,0 +1,22 @@
+#pragma once
+/*
+ * trial_agent: the agent's part of a trial: its cell, its output, its events, its end.
+ */
+
+#include "agent/events.h"
+#include "run/trial.h"
+
+struct agent_run {
+    struct cell *cell; /* ended, workspace kept; the caller frees it */
+    struct event_log events;
+    bool interrupted;
+};
+
+/*
+ * Runs the agent (or the oracle) to its end and fills agent, cell, timing and staging of the
+ * record; writes agent.stdout, agent.stderr and events.jsonl into the trial's directory. An agent
+ * that cannot be started is ERROR_AGENT.
+ */
+must_check int agent_run(const struct trial_job *job, struct trial_record *record,
+                         struct agent_run *ret, struct error **err) nonnull(1, 2, 3);
+void agent_run_done(struct agent_run *run) nonnull(1);

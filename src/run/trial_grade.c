@@ -1,0 +1,208 @@
+#include "run/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+
+/* A run_command's own timeout wins; without one it is this, or the sandbox's limit when smaller. */
+#define COMMAND_TIMEOUT_MS 30000u
+
+/* The text of the last thing that the agent said; owned. */
+static char *final_text(const struct event_log *events)
+{
+    for (size_t i = events->count; i > 0; i--) {
+        const struct event *event = &events->events[i - 1];
+
+        if (event->kind == EVENT_TEXT && json_is_string(event->output))
+            return str_dup(json_string_value(event->output));
+    }
+    return str_dup("");
+}
+
+static void clear_criteria(struct trial_record *record)
+{
+    for (size_t i = 0; i < record->criterion_count; i++) {
+        free(record->criteria[i].type);
+        free(record->criteria[i].description);
+        free(record->criteria[i].error);
+        free(record->criteria[i].details);
+    }
+    free(record->criteria);
+    record->criteria = NULL;
+    record->criterion_count = 0;
+}
+
+static void record_criterion(const struct criterion *criterion, const struct verdict *verdict,
+                             struct criterion_record *ret)
+{
+    *ret = (struct criterion_record){
+        .type = str_dup(criterion->type_name),
+        .description = str_dup(criterion->description),
+        .score = verdict->score,
+        .has_score = !verdict->errored,
+        .weight = criterion->weight,
+        .threshold = criterion->pass_threshold,
+        .gating = !verdict->informational && criterion->weight > 0,
+        .passed = !verdict->errored && verdict->score >= criterion->pass_threshold,
+        .duration_ms = verdict->duration_ns / 1000000u,
+    };
+    if (verdict->details != NULL && verdict->errored)
+        ret->error = str_dup(verdict->details);
+    else if (verdict->details != NULL)
+        ret->details = str_dup(verdict->details);
+}
+
+static int save_outputs(int dir_fd, const struct grade_result *result, struct error **err)
+{
+    scoped(fd_closep) int grade_fd = -1;
+    int r = fs_remove_tree(dir_fd, "grade", err);
+
+    for (size_t i = 0; r == 0 && i < result->count; i++) {
+        const struct verdict *verdict = &result->verdicts[i];
+
+        if (verdict->output.size_bytes == 0)
+            continue;
+        if (grade_fd < 0)
+            r = fs_open_dir(dir_fd, "grade", 0700, &grade_fd, err);
+        if (r < 0)
+            break;
+
+        scoped(mem_freep) char *name = str_format("%02zu.out", i + 1);
+
+        r = fs_write_atomic(grade_fd, name, verdict->output.data, verdict->output.size_bytes, 0600,
+                            FS_NO_SYNC, err);
+    }
+    return r;
+}
+
+/* An execution fact stays; the verdict decides the rest, in the order of task-format.md. */
+static void set_status(struct trial_record *record, const struct grade_result *result)
+{
+    bool fact = record->status == STATUS_TIMEOUT;
+
+    record->has_score = result->has_score;
+    record->score = result->score;
+    if (fact) {
+        record->has_verdict = true;
+        record->passed = false;
+        return;
+    }
+    free(record->error);
+    record->error = NULL;
+    if (result->error != NULL) {
+        record->status = STATUS_ERROR;
+        record->error = str_dup(result->error);
+        record->has_verdict = record->has_score = false;
+        return;
+    }
+    if (result->nothing_gates) {
+        record->status = STATUS_NOT_GRADED;
+        record->error = str_dup("no criterion gates: all have weight 0 or rest on what the agent "
+                                "reported of itself");
+        record->has_verdict = record->has_score = false;
+        return;
+    }
+    record->status = result->gate ? STATUS_SUCCESS : STATUS_FAILURE;
+    record->has_verdict = true;
+    record->passed = result->gate;
+}
+
+struct grade_files {
+    int tar_fd, changes_fd;
+};
+
+static void grade_files_done(struct grade_files *files)
+{
+    fd_closep(&files->tar_fd);
+    fd_closep(&files->changes_fd);
+}
+
+static int open_files(int dir_fd, struct grade_files *files, struct error **err)
+{
+    files->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    files->changes_fd = openat(dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (files->tar_fd < 0 || files->changes_fd < 0)
+        return error_errno(err, errno, "cannot open the trial's artifacts");
+    return 0;
+}
+
+static void copy_result(const struct task_private *task, const struct grade_result *result,
+                        struct trial_record *record)
+{
+    clear_criteria(record);
+    record->criteria = mem_new(size_max(result->count, 1), sizeof(*record->criteria));
+    record->criterion_count = result->count;
+    for (size_t i = 0; i < result->count; i++)
+        record_criterion(&task->criteria[i], &result->verdicts[i], &record->criteria[i]);
+}
+
+static int grade_in_cell(const struct trial_job *job, struct grade_cell *cell,
+                         const struct event_log *events, struct grade_result *ret,
+                         struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+
+    struct grade_workspace workspace = grade_cell_workspace(cell);
+    uint64_t limit_ms = public_half->limits.command_timeout_ms;
+    struct grade_input input = {
+        .task = private_half,
+        .workspace = &workspace,
+        .events = events,
+        .events_trusted = public_half->agent.trust_self_reported,
+        .command_timeout_ms =
+            limit_ms != 0 && limit_ms < COMMAND_TIMEOUT_MS ? limit_ms : COMMAND_TIMEOUT_MS,
+    };
+
+    return grade_run(&input, ret, err);
+}
+
+int trial_grade(const struct trial_job *job, struct trial_record *record,
+                const struct event_log *events, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    scoped(grade_files_done) struct grade_files files = {-1, -1};
+    scoped(grade_result_done) struct grade_result result = {0};
+    scoped(buf_done) struct buf event_lines = {0};
+    scoped(mem_freep) char *final = final_text(events);
+    uint64_t start_ns = clock_ns();
+    int r = open_files(job->dir_fd, &files, err);
+
+    if (r < 0)
+        return r;
+    task_split(job->task, &public_half, &private_half);
+    event_log_write(&event_lines, events);
+
+    struct grade_cell_options options = {
+        .monitor = job->monitor,
+        .view = job->view,
+        .private_stage = job->private_stage,
+        .suite_variables = &private_half->suite_variables,
+        .suite_root = private_half->suite_root,
+        .tar_fd = files.tar_fd,
+        .changes_fd = files.changes_fd,
+        .events = buf_text(&event_lines),
+        .final_text = final,
+        .dialog = "[]\n",
+    };
+    scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
+
+    r = grade_in_cell(job, cell, events, &result, err);
+    if (r == 0)
+        r = save_outputs(job->dir_fd, &result, err);
+    if (r < 0)
+        return error_wrap(err, r, "grading");
+    copy_result(private_half, &result, record);
+    set_status(record, &result);
+    record->timing_ms.grade = ns_to_ms(clock_ns() - start_ns);
+    return 0;
+}
