@@ -20,7 +20,7 @@
 #include "cell/tiers.h"
 
 #define CELL_MOUNTS_MAX 16                    /* trees of one cell */
-#define CELL_TEXTS_MAX 8                      /* synthesised files of one cell */
+#define CELL_TEXTS_MAX 16                     /* synthesised files of one cell */
 #define CELL_LAYERS_MAX 8                     /* lower layers of one workspace */
 #define CELL_FDS_MAX 8                        /* descriptors of one command */
 #define CELL_MASKS_MAX 4                      /* names hidden from one tree */

@@ -15,4 +15,6 @@ must_check int command_unknown(const char *name, struct error **err) nonnull(1);
 /* The help of the program as a whole. */
 void commands_help(struct buf *buf) nonnull(1);
 
-extern const struct command command_help;
+extern const struct command command_run, command_execute, command_grade, command_plan;
+extern const struct command command_report, command_cell, command_show, command_extract;
+extern const struct command command_config, command_help;

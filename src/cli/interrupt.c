@@ -20,7 +20,5 @@ const volatile int *interrupt_watch(void)
 
     (void)sigaction(SIGINT, &action, NULL);  /* cannot fail for these numbers */
     (void)sigaction(SIGTERM, &action, NULL); /* as above */
-    action.sa_handler = SIG_IGN;
-    (void)sigaction(SIGPIPE, &action, NULL); /* as above; writes report EPIPE */
     return &interrupts;
 }

@@ -1,27 +1,18 @@
 #include "cli/output.h"
 
-#include <errno.h>
 #include <sys/ioctl.h>
 
 #include "base/str.h"
+#include "cli/print.h"
 
 const char *const output_colour_choices[] = {"auto", "always", "never", NULL};
-
-int output_text(const struct buf *text, struct error **err)
-{
-    if ((fwrite(buf_text(text), 1, text->size_bytes, stdout) != text->size_bytes ||
-         fflush(stdout) != 0) &&
-        errno != EPIPE)
-        return error_errno(err, errno, "cannot write to standard output");
-    return 0;
-}
 
 int output_json(const json_t *json, struct error **err)
 {
     scoped(buf_done) struct buf text = {0};
 
     json_write_pretty(&text, json);
-    return output_text(&text, err);
+    return print_out(&text, err);
 }
 
 bool output_colour(const char *choice, int fd)

@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* Standard output, whole; ERROR_SYSTEM when it cannot be written (a closed pipe is no error). */
-must_check int output_text(const struct buf *text, struct error **err) nonnull(1);
+/* Pretty, on standard output. */
 must_check int output_json(const json_t *json, struct error **err) nonnull(1);
 
 /* "auto", "always", "never" for --color; auto: a terminal, and no NO_COLOR. */

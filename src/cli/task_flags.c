@@ -2,11 +2,23 @@
 
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "grade/grade.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
 const char *const task_driver_choices[] = {"native", "tempdir", NULL};
+
+/* XDG: $XDG_CONFIG_HOME, else ~/.config; owned, NULL when there is no home either. */
+static char *user_config(void)
+{
+    const char *config_home = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+
+    if (config_home != NULL && config_home[0] == '/')
+        return path_join(config_home, "closedbook/config.yaml");
+    return home != NULL ? path_join(home, ".config/closedbook/config.yaml") : NULL;
+}
 
 static void copy_list(const struct option_list *from, struct str_list *to)
 {
@@ -27,7 +39,7 @@ static void default_paths(struct str_list *paths)
 void task_inputs_init(const struct task_flags *flags, const char *const *paths, size_t path_count,
                       struct task_inputs *ret)
 {
-    *ret = (struct task_inputs){0};
+    *ret = (struct task_inputs){.user_config = user_config()};
     for (size_t i = 0; i < path_count; i++)
         str_list_add(&ret->paths, paths[i]);
     default_paths(&ret->paths);
@@ -41,6 +53,8 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .driver = flags->driver,
         .suite_root = flags->suite_root,
         .sets = &ret->sets,
+        .user_config = ret->user_config,
+        .environment = environ,
         .strict = flags->strict,
     };
     ret->selection = (struct task_selection){
@@ -51,6 +65,52 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
     };
 }
 
+static void read_list(const json_t *json, const char *key, struct str_list *ret)
+{
+    json_t *array = json_get_array(json, key);
+    size_t i;
+    json_t *item;
+
+    json_array_foreach (array, i, item)
+        if (json_is_string(item))
+            str_list_add(ret, json_string_value(item));
+}
+
+int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *ret_repeats,
+                         struct error **err)
+{
+    const json_t *json = json_get_object(plan, "inputs");
+    int64_t repeats = json_get_int(json, "repeats", 0);
+
+    if (json == NULL || repeats < 1 || repeats > UINT16_MAX)
+        return error_set(err, ERROR_SYSTEM,
+                         "plan.json: 'inputs' with 'repeats' of 1 or more expected");
+    *ret = (struct task_inputs){.user_config = user_config()};
+    read_list(json, "paths", &ret->paths);
+    read_list(json, "set", &ret->sets);
+    read_list(json, "only", &ret->only);
+    read_list(json, "tags", &ret->tags);
+    read_list(json, "exclude_tags", &ret->exclude_tags);
+    ret->overrides = (struct task_overrides){
+        .agent = json_get_text(json, "agent"),
+        .model = json_get_text(json, "model"),
+        .driver = json_get_text(json, "driver"),
+        .suite_root = json_get_text(json, "suite_root"),
+        .sets = &ret->sets,
+        .user_config = ret->user_config,
+        .environment = environ,
+        .strict = json_get_bool(json, "strict", false),
+    };
+    ret->selection = (struct task_selection){
+        .only = &ret->only,
+        .tags = &ret->tags,
+        .exclude_tags = &ret->exclude_tags,
+        .include_skipped = json_get_bool(json, "include_skipped", false),
+    };
+    *ret_repeats = (unsigned)repeats;
+    return 0;
+}
+
 void task_inputs_done(struct task_inputs *inputs)
 {
     str_list_done(&inputs->paths);
@@ -58,6 +118,7 @@ void task_inputs_done(struct task_inputs *inputs)
     str_list_done(&inputs->tags);
     str_list_done(&inputs->exclude_tags);
     str_list_done(&inputs->sets);
+    free(inputs->user_config);
     *inputs = (struct task_inputs){0};
 }
 

@@ -72,9 +72,10 @@ extern const char *const task_driver_choices[];
         .help = "legacy forms are errors instead of warnings"                                      \
     }
 
-/* The flags as tasks_load() wants them. */
+/* The flags as tasks_load() wants them. Stays where it was initialised: overrides point into it. */
 struct task_inputs {
     struct str_list paths, only, tags, exclude_tags, sets;
+    char *user_config;
     struct task_overrides overrides;
     struct task_selection selection;
 };
@@ -83,6 +84,9 @@ struct task_inputs {
  */
 void task_inputs_init(const struct task_flags *flags, const char *const *paths, size_t path_count,
                       struct task_inputs *ret) nonnull(1, 4);
+/* The inputs that a run's plan.json recorded; strings point into the plan or are owned. */
+must_check int task_inputs_recorded(const json_t *plan, struct task_inputs *ret,
+                                    unsigned *ret_repeats, struct error **err) nonnull(1, 2, 3);
 void task_inputs_done(struct task_inputs *inputs) nonnull(1);
 
 /*

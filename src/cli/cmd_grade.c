@@ -1,0 +1,161 @@
+#include "base/mem.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/print.h"
+#include "cli/run_screen.h"
+#include "cli/task_flags.h"
+#include "cli/version.h"
+#include "report/report.h"
+#include "run/run.h"
+#include "run/run_open.h"
+
+struct values {
+    uint64_t parallel;
+    bool json, no_progress;
+    const char *colour;
+};
+
+static const struct cli_option rows[] = {
+    {.kind = OPTION_NUMBER,
+     .short_name = 'j',
+     .long_name = "jobs",
+     .value = "N",
+     .offset = offsetof(struct values, parallel),
+     .min = 1,
+     .max = POOL_PARALLEL_MAX,
+     .help = "trials at a time"},
+    {.kind = OPTION_FLAG,
+     .long_name = "json",
+     .offset = offsetof(struct values, json),
+     .help = "print the summary as JSON"},
+    {.kind = OPTION_FLAG,
+     .long_name = "no-progress",
+     .offset = offsetof(struct values, no_progress),
+     .help = "no live progress"},
+    {.kind = OPTION_TEXT,
+     .long_name = "color",
+     .value = "WHEN",
+     .offset = offsetof(struct values, colour),
+     .choices = output_colour_choices,
+     .help = "auto, always or never"},
+};
+
+/* What grading works on. */
+struct job {
+    const struct arguments *arguments;
+    const char *path;
+    struct session session;
+    struct run_dir *recorded;
+    struct task_inputs inputs;
+    struct run_plan plan;
+};
+
+static void job_done(struct job *job)
+{
+    run_plan_done(&job->plan);
+    task_inputs_done(&job->inputs);
+    run_dir_close(job->recorded);
+    session_close(&job->session);
+}
+
+static int load(struct job *job, struct error **err)
+{
+    scoped(task_set_done) struct task_set set = {0};
+    unsigned repeats = 1;
+    int r = session_open_run(&job->session, job->path, false, &job->recorded, err);
+
+    if (r == 0)
+        r = task_inputs_recorded(run_dir_plan(job->recorded), &job->inputs, &repeats, err);
+    job->inputs.overrides.agent_optional = true;
+    if (r == 0)
+        r = task_inputs_load(&job->inputs, &job->session.reader, job->arguments->verbosity > 0,
+                             &set, err);
+    if (r == 0)
+        r = session_open_store(&job->session, run_dir_id(job->recorded), err);
+    if (r == 0)
+        run_plan_make(&set, repeats, &job->plan);
+    return r;
+}
+
+static int show(struct job *job, const struct run *run, struct error **err)
+{
+    const struct values *values = job->arguments->values;
+    scoped(run_trials_done) struct run_trials trials = {0};
+    scoped(buf_done) struct buf text = {0};
+    struct report_options options = {
+        .verbose = job->arguments->verbosity > 0,
+        .run_path = job->path,
+        .colour = output_colour(values->colour, STDOUT_FILENO),
+        .columns = output_columns(STDOUT_FILENO),
+    };
+    int r = run_dir_trials(run->dir, false, &trials, err);
+
+    if (r == 0 && values->json) {
+        scoped(json_freep) json_t *json = report_json(&trials, run_dir_id(run->dir));
+
+        r = output_json(json, err);
+    } else if (r == 0 && !job->arguments->is_quiet) {
+        report_terminal(&text, &trials, &options);
+        r = print_out(&text, err);
+    }
+    if (r < 0)
+        return r;
+
+    struct report_totals totals = report_totals(&trials);
+    struct exit_rules rules = {.grading_expected = true,
+                               .min_pass_rate = -1,
+                               .max_errors = -1,
+                               .interrupted = run->interrupted};
+
+    return report_exit_status(&totals, &rules);
+}
+
+static int grade(struct job *job, struct error **err)
+{
+    const struct values *values = job->arguments->values;
+    scoped(run_screen_freep) struct run_screen *screen = run_screen_new(
+        &(struct run_screen_options){.quiet = job->arguments->is_quiet || values->json,
+                                     .no_progress = values->no_progress,
+                                     .colour = output_colour(values->colour, STDERR_FILENO),
+                                     .trials = job->plan.trial_count});
+    scoped(run_done) struct run run = {
+        .session = &job->session,
+        .plan = &job->plan,
+        .dir_fd = run_dir_fd(job->recorded),
+        .path = job->path,
+        .observer = run_screen_observer(screen),
+        .stop = interrupt_watch(),
+        .parallel = (unsigned)values->parallel,
+    };
+    int r = run_grade(&run, err);
+
+    run_screen_end(screen);
+    return r < 0 ? r : show(job, &run, err);
+}
+
+static int run(const struct arguments *arguments, struct error **err)
+{
+    scoped(job_done) struct job job = {.arguments = arguments, .path = arguments->operands[0]};
+    struct session_options options = {.cells = true, .owner_of = job.path};
+    int r = session_open(&options, &job.session, err);
+
+    if (r == 0)
+        r = load(&job, err);
+    return r < 0 ? r : grade(&job, err);
+}
+
+static const struct values defaults = {.parallel = 1, .colour = "auto"};
+
+const struct command command_grade = {
+    .name = "grade",
+    .summary = "grade recorded trials, or grade them again; execution facts stay",
+    .operands = "RUN",
+    .options = rows,
+    .option_count = ARRAY_SIZE(rows),
+    .values_size = sizeof(struct values),
+    .defaults = &defaults,
+    .operands_min = 1,
+    .operands_max = 1,
+    .run = run,
+};

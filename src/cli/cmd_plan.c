@@ -1,0 +1,154 @@
+#include "base/term.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/print.h"
+#include "cli/task_flags.h"
+#include "run/run_plan.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+
+struct values {
+    struct task_flags tasks;
+    bool json, schema, reference, resolved;
+    uint64_t repeats;
+};
+
+static const struct cli_option rows[] = {
+    TASK_FLAG_ROWS(struct values),
+    {.kind = OPTION_NUMBER,
+     .long_name = "repeats",
+     .value = "N",
+     .offset = offsetof(struct values, repeats),
+     .min = 1,
+     .max = UINT16_MAX,
+     .help = "trials of each task"},
+    {.kind = OPTION_FLAG,
+     .long_name = "resolved",
+     .offset = offsetof(struct values, resolved),
+     .help = "print each task as merged from all layers, with where each value came from"},
+    {.kind = OPTION_FLAG,
+     .long_name = "schema",
+     .offset = offsetof(struct values, schema),
+     .help = "print the JSON Schema of task files and stop"},
+    {.kind = OPTION_FLAG,
+     .long_name = "reference",
+     .offset = offsetof(struct values, reference),
+     .help = "print the field reference in Markdown and stop"},
+    {.kind = OPTION_FLAG,
+     .long_name = "json",
+     .offset = offsetof(struct values, json),
+     .help = "print the plan as JSON"},
+};
+
+static void list_task(struct buf *text, const struct task *task, uint64_t repeats)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    const char *skip = task_skip_reason(task);
+
+    task_split(task, &public_half, &private_half);
+    buf_format(text, "%-40s ", task_id(task)); /* a checked id: plain characters only */
+    if (skip != NULL) {
+        buf_text_append(text, "skipped: ");
+        term_quote(text, skip, strlen(skip), TERM_ONE_LINE);
+        buf_char(text, '\n');
+        return;
+    }
+    buf_format(text, "%ju trial%s, %zu criteria%s%s\n", (uintmax_t)repeats, repeats == 1 ? "" : "s",
+               private_half->criterion_count,
+               private_half->reference_dir != NULL ? ", reference" : "",
+               public_half->driver == DRIVER_TEMPDIR ? ", tempdir (unprotected)" : "");
+}
+
+static int print_plan(const struct values *values, struct task_set *set,
+                      const struct task_inputs *inputs, struct error **err)
+{
+    scoped(run_plan_done) struct run_plan plan = {0};
+    scoped(buf_done) struct buf text = {0};
+
+    run_plan_make(set, (unsigned)values->repeats, &plan);
+    if (values->json) {
+        struct plan_inputs recorded = {
+            .paths = &inputs->paths,
+            .overrides = &inputs->overrides,
+            .selection = &inputs->selection,
+            .grading = true,
+        };
+        scoped(json_freep) json_t *json = run_plan_json(&plan, &recorded);
+
+        return output_json(json, err);
+    }
+    for (size_t i = 0; i < plan.tasks.count; i++)
+        list_task(&text, plan.tasks.tasks[i], values->repeats);
+    buf_format(&text, "%zu tasks (%zu skipped), %zu trials\n", plan.tasks.count,
+               plan.tasks.skipped_count, plan.trial_count);
+    return print_out(&text, err);
+}
+
+static int print_resolved(const struct task_set *set, struct error **err)
+{
+    scoped(json_freep) json_t *array = json_array();
+
+    for (size_t i = 0; i < set->count; i++) {
+        json_t *item = json_object();
+
+        json_put(item, "task", task_resolved(set->tasks[i]));
+        json_put(item, "lineage", task_lineage(set->tasks[i]));
+        json_push(array, item);
+    }
+    return output_json(array, err);
+}
+
+static int load_and_print(const struct arguments *arguments, const struct session *session,
+                          struct error **err)
+{
+    const struct values *values = arguments->values;
+    scoped(task_inputs_done) struct task_inputs inputs = {0};
+    scoped(task_set_done) struct task_set set = {0};
+
+    task_inputs_init(&values->tasks, arguments->operands, arguments->operand_count, &inputs);
+    inputs.overrides.agent_optional = true;
+
+    int r = task_inputs_load(&inputs, &session->reader, arguments->verbosity > 0, &set, err);
+
+    if (r < 0)
+        return r;
+    return values->resolved ? print_resolved(&set, err) : print_plan(values, &set, &inputs, err);
+}
+
+static int run(const struct arguments *arguments, struct error **err)
+{
+    const struct values *values = arguments->values;
+    scoped(session_close) struct session session = {0};
+    struct session_options options = {0};
+
+    if (values->schema) {
+        scoped(json_freep) json_t *schema = task_schema_json();
+
+        return output_json(schema, err);
+    }
+    if (values->reference) {
+        scoped(buf_done) struct buf text = {0};
+
+        task_schema_markdown(&text);
+        return print_out(&text, err);
+    }
+
+    int r = session_open(&options, &session, err);
+
+    return r < 0 ? r : load_and_print(arguments, &session, err);
+}
+
+static const struct values defaults = {.repeats = 1};
+
+const struct command command_plan = {
+    .name = "plan",
+    .summary = "check tasks and show what a run would do; spends nothing",
+    .operands = "[PATH]...",
+    .options = rows,
+    .option_count = ARRAY_SIZE(rows),
+    .values_size = sizeof(struct values),
+    .defaults = &defaults,
+    .operands_max = SIZE_MAX,
+    .run = run,
+};
