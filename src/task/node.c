@@ -83,18 +83,16 @@ struct node *node_get(const struct node *map, const char *key)
 
 struct node *node_find(const struct node *map, const char *path)
 {
-    struct node *found = NULL;
+    for (;;) {
+        size_t length = strcspn(path, ".");
+        scoped(mem_freep) char *key = str_ndup(path, length);
+        struct node *found = node_get(map, key);
 
-    while (path != NULL) {
-        const char *dot = strchr(path, '.');
-        scoped(mem_freep) char *key =
-            dot == NULL ? str_dup(path) : str_ndup(path, (size_t)(dot - path));
-
-        found = node_get(map, key);
+        if (path[length] == '\0')
+            return found;
         map = found;
-        path = dot == NULL ? NULL : dot + 1;
+        path += length + 1;
     }
-    return found;
 }
 
 const char *node_get_text(const struct node *map, const char *key)

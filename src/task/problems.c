@@ -97,12 +97,18 @@ static void append(struct problems *problems, const struct problem *problem)
     problems->items[problems->count++] = *problem;
 }
 
+/* Remarks by the thousand must not crowd out the errors. */
+static bool is_full(const struct problems *problems, enum problem_level level)
+{
+    return problems->count >= (level == PROBLEM_ERROR ? TASK_PROBLEMS_MAX : TASK_PROBLEMS_MAX / 2);
+}
+
 void problems_say(struct problems *problems, enum problem_level level, struct mark mark,
                   const struct path *path, const char *message)
 {
     if (level == PROBLEM_ERROR)
         problems->error_count++;
-    if (problems->count >= TASK_PROBLEMS_MAX) {
+    if (is_full(problems, level)) {
         problems->dropped_count++;
         return;
     }
@@ -189,7 +195,7 @@ void problems_move(struct problems *to, struct problems *from)
     to->error_count += from->error_count;
     to->dropped_count += from->dropped_count;
     for (size_t i = 0; i < from->count; i++) {
-        if (to->count < TASK_PROBLEMS_MAX) {
+        if (!is_full(to, from->items[i].level)) {
             append(to, &from->items[i]);
             continue;
         }
@@ -262,44 +268,76 @@ static void format_source(struct buf *buf, const struct problem *problem)
     buf_format(buf, "\n       | %*s^\n", (int)utf8_columns(buf_text(&before)), "");
 }
 
-/* "a[3].b" and "a[7].b" are the same field. */
-static bool is_same_field(const char *a, const char *b)
+/* What two problems must share to be one to the reader: level, message, field ("a[3].b" is
+ * "a[7].b"). */
+static char *group_key(const struct problem *problem)
 {
-    for (;;) {
-        while (*a >= '0' && *a <= '9')
-            a++;
-        while (*b >= '0' && *b <= '9')
-            b++;
-        if (*a != *b)
-            return false;
-        if (*a == '\0')
-            return true;
-        a++;
-        b++;
+    scoped(buf_done) struct buf key = {0};
+
+    buf_format(&key, "%d %s\n", (int)problem->level, problem->message);
+    for (const char *s = problem->path; *s != '\0'; s++) {
+        if (*s < '0' || *s > '9')
+            buf_char(&key, *s);
     }
+    return buf_take(&key);
 }
 
-static bool is_same(const struct problem *a, const struct problem *b)
+/* A problem and its group; next leads to the next of the group in the order of the list. */
+struct grouped {
+    char *key;
+    size_t index, size; /* size: of the group, set at its first; 0: not the first */
+    size_t next;        /* SIZE_MAX: the last */
+};
+
+static int compare_groups(const void *a, const void *b)
 {
-    return a->level == b->level && strcmp(a->message, b->message) == 0 &&
-           is_same_field(a->path, b->path);
+    const struct grouped *left = *(struct grouped *const *)a, *right = *(struct grouped *const *)b;
+    int order = strcmp(left->key, right->key);
+
+    return order != 0 ? order : left->index < right->index ? -1 : left->index > right->index;
 }
 
-/* The group that starts at index: its message once, the first places. */
-static void format_group(const struct problems *problems, size_t index, size_t size,
-                         struct buf *buf)
+static struct grouped *find_groups(const struct problems *problems)
 {
-    const struct problem *first = &problems->items[index];
+    struct grouped *groups = mem_new(problems->count + 1, sizeof(struct grouped));
+    scoped(mem_freep) struct grouped **sorted =
+        mem_new(problems->count + 1, sizeof(struct grouped *));
+    struct grouped *first = NULL;
+
+    for (size_t i = 0; i < problems->count; i++) {
+        groups[i] = (struct grouped){group_key(&problems->items[i]), i, 0, SIZE_MAX};
+        sorted[i] = &groups[i];
+    }
+    qsort(sorted, problems->count, sizeof(struct grouped *), compare_groups);
+    for (size_t i = 0; i < problems->count; i++) {
+        if (first == NULL || strcmp(first->key, sorted[i]->key) != 0)
+            first = sorted[i];
+        else
+            sorted[i - 1]->next = sorted[i]->index;
+        first->size++;
+    }
+    return groups;
+}
+
+static void free_groups(struct grouped *groups, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(groups[i].key);
+    free(groups);
+}
+
+/* The group that starts at first: its message once, the first places. */
+static void format_group(const struct problems *problems, const struct grouped *groups,
+                         const struct grouped *first, struct buf *buf)
+{
+    const struct problem *problem = &problems->items[first->index];
     size_t shown = 0;
 
-    buf_format(buf, "%s, %zu times: ", level_name(first->level), size);
-    quote(buf, first->message);
+    buf_format(buf, "%s, %zu times: ", level_name(problem->level), first->size);
+    quote(buf, problem->message);
     buf_char(buf, '\n');
-    for (size_t i = index; i < problems->count && shown < PLACES_SHOWN; i++) {
-        const struct problem *problem = &problems->items[i];
-
-        if (!is_same(problem, first))
-            continue;
+    for (size_t i = first->index; i != SIZE_MAX && shown < PLACES_SHOWN; i = groups[i].next) {
+        problem = &problems->items[i];
         buf_text_append(buf, "  ");
         format_place(buf, problem);
         quote(buf, problem->path);
@@ -307,8 +345,8 @@ static void format_group(const struct problems *problems, size_t index, size_t s
         if (shown++ == 0)
             format_source(buf, problem);
     }
-    if (size > shown)
-        buf_format(buf, "  and %zu more\n", size - shown);
+    if (first->size > shown)
+        buf_format(buf, "  and %zu more\n", first->size - shown);
 }
 
 static void format_one(const struct problem *problem, struct buf *buf)
@@ -353,22 +391,15 @@ static void format_annotation(const struct problem *problem, struct buf *buf)
 
 void problems_format(const struct problems *problems, bool all, bool github, struct buf *buf)
 {
-    for (size_t i = 0; i < problems->count; i++) {
-        const struct problem *problem = &problems->items[i];
-        bool is_first = true;
-        size_t size = 0;
+    struct grouped *groups = all ? NULL : find_groups(problems);
 
-        for (size_t j = 0; j < problems->count && !all; j++) {
-            if (!is_same(problem, &problems->items[j]))
-                continue;
-            is_first = is_first && j >= i;
-            size++;
-        }
-        if (size > 1 && is_first)
-            format_group(problems, i, size, buf);
-        else if (size <= 1)
-            format_one(problem, buf);
+    for (size_t i = 0; i < problems->count; i++) {
+        if (all || groups[i].size == 1)
+            format_one(&problems->items[i], buf);
+        else if (groups[i].size > 1)
+            format_group(problems, groups, &groups[i], buf);
     }
+    free_groups(groups, all ? 0 : problems->count);
     if (problems->dropped_count > 0)
         buf_format(buf, "and %zu more problems that are not listed\n", problems->dropped_count);
     for (size_t i = 0; i < problems->count && github; i++)

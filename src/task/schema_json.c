@@ -1,4 +1,4 @@
-/* The JSON Schema (draft 2020-12) of the task language, made from the tables. */
+/* The JSON Schema (draft 7) of the task language, made from the tables. */
 #include "task/schema.h"
 
 #include "base/buf.h"
@@ -236,9 +236,9 @@ json_t *task_schema_json(void)
     json_t *schema = json_object();
     scoped(json_freep) json_t *block = block_schema(&task_block);
 
-    json_put_text(schema, "$schema", "https://json-schema.org/draft/2020-12/schema");
-    json_put_text(schema, "$id", "closedbook/task/1");
-    json_put_text(schema, "title", "closedbook task");
+    json_put_text(schema, "$schema", "http://json-schema.org/draft-07/schema#");
+    json_put_text(schema, "$id", "https://closedbook.invalid/schema/task.schema.json");
+    json_put_text(schema, "title", "closedbook/task/1: a task file, task.yaml");
     (void)json_object_update(schema, block); /* both are objects */
     return schema;
 }

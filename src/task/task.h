@@ -16,7 +16,7 @@
 #define TASK_BYTES_MAX ((size_t)1 << 20)
 #define TASK_DEPTH_MAX 32
 #define TASK_NODES_MAX 200000 /* after alias expansion */
-#define TASK_PROBLEMS_MAX 1000
+#define TASK_PROBLEMS_MAX 10000 /* warnings and notes at most half, so that errors are heard */
 #define TASKS_MAX 100000
 
 enum problem_level { PROBLEM_ERROR, PROBLEM_WARNING, PROBLEM_NOTE };

@@ -15,7 +15,7 @@ static void check_flag_complaint(const char *agent, const char *set, const char 
     if (second != NULL)
         str_list_add(&sets, second);
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task = parse(WHOLE, &overrides, &found);
+    scoped(task_freep) struct task *unused_ok task = parse(WHOLE, &overrides, &found);
 
     assert_string_equal(found, complaint);
 }
@@ -111,7 +111,7 @@ static void later_layers_win_and_each_value_says_where_it_came_from(void **state
     str_list_add(&sets, "sandbox.limits.timeout=7");
     str_list_add(
         &sets, "sandbox.template_sources=[{type: starter_files, files: [{path: c, content: c}]}]");
-    scoped(task_freep) struct task *task = parse(
+    scoped(task_freep) struct task *unused_ok task = parse(
         WHOLE
         "run_limits: {task_timeout: 120}\n"
         "sandbox: {template_sources: [{type: starter_files, files: [{path: a, content: a}]}]}\n",
@@ -131,7 +131,8 @@ static void an_agent_may_be_left_out_where_none_is_needed(void **state)
     (void)state;
     static const struct task_overrides overrides = {.agent_optional = true};
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task = parse(HEAD PROMPT CRITERIA, &overrides, &found);
+    scoped(task_freep) struct task *unused_ok task =
+        parse(HEAD PROMPT CRITERIA, &overrides, &found);
     const struct task_public *open;
     const struct task_private *secret;
 
@@ -145,7 +146,7 @@ static void a_flag_takes_the_place_of_an_agent_that_is_not_here(void **state)
     (void)state;
     static const struct task_overrides overrides = {.agent = "nop"};
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task =
+    scoped(task_freep) struct task *unused_ok task =
         parse(HEAD PROMPT CRITERIA "agent: {type: claude-code, permission_mode: plan}\n",
               &overrides, &found);
 
@@ -169,11 +170,11 @@ static void variables_of_the_suite_are_for_graders_only(void **state)
                          NULL};
     struct task_overrides overrides = {.environment = variables};
     scoped(mem_freep) char *found = NULL, *denied = NULL;
-    scoped(task_freep) struct task *task =
+    scoped(task_freep) struct task *unused_ok task =
         parse(HEAD PROMPT NOP "success_criteria: [{type: run_command, description: d, command:\n"
                               "  'cat $SUITE/a ${INSIDE} $PWD $NEAR $OTHER SUITES'}]\n",
               &overrides, &found);
-    scoped(task_freep) struct task *other =
+    scoped(task_freep) struct task *unused_ok other =
         parse(HEAD NOP CRITERIA "initial_prompt: look into ${INSIDE}/x and $OTHER\n", &overrides,
               &denied);
     const struct task_public *open;
@@ -197,7 +198,7 @@ static void no_path_of_the_private_half_is_in_the_agents_environment(void **stat
     char *variables[] = {str_format("A=x:%s/ref", folder), str_format("B=%s-2", folder), NULL};
     struct task_overrides overrides = {.environment = variables};
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task =
+    scoped(task_freep) struct task *unused_ok task =
         parse(HEAD PROMPT CRITERIA "agent: {type: nop, env: [A, B]}\n", &overrides, &found);
 
     free(variables[0]);
@@ -233,7 +234,7 @@ static void the_digests_tell_what_changed(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct task_overrides overrides = {.agent = cases[i].agent};
         scoped(mem_freep) char *found = NULL;
-        scoped(task_freep) struct task *task = parse(cases[i].text, &overrides, &found);
+        scoped(task_freep) struct task *unused_ok task = parse(cases[i].text, &overrides, &found);
 
         for (enum task_digest j = 0; j < TASK_DIGEST_COUNT; j++) {
             if (i == 0)

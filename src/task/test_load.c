@@ -400,6 +400,21 @@ static void problems_stop_at_their_cap_and_count_on(void **state)
     assert_true(str_ends(out, "and 500 more problems that are not listed\n"));
 }
 
+static void remarks_do_not_crowd_out_an_error(void **state)
+{
+    (void)state;
+    scoped(problems_done) struct problems problems = {0};
+    struct mark nowhere = {0};
+    scoped(buf_done) struct buf buf = {0};
+
+    for (int i = 0; i < TASK_PROBLEMS_MAX; i++)
+        problems_warning(&problems, nowhere, NULL, "remark %d", i % 10);
+    problems_error(&problems, nowhere, NULL, "mistake");
+    problems_format(&problems, false, false, &buf);
+    assert_non_null(strstr(buf_text(&buf), "mistake"));
+    assert_int_equal(problems.error_count, 1);
+}
+
 static void problems_have_a_form_for_programs(void **state)
 {
     (void)state;
@@ -549,6 +564,7 @@ int main(void)
         cmocka_unit_test(what_is_shown_cannot_move_the_cursor_or_end_a_command),
         cmocka_unit_test(the_caret_stands_below_its_place),
         cmocka_unit_test(problems_stop_at_their_cap_and_count_on),
+        cmocka_unit_test(remarks_do_not_crowd_out_an_error),
         cmocka_unit_test(problems_have_a_form_for_programs),
         cmocka_unit_test(the_suite_root_is_the_nearest_that_is_marked),
         cmocka_unit_test(a_task_outside_the_suite_root_is_an_error),

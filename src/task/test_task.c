@@ -28,7 +28,7 @@ static void check_complaints(const struct complaint_case *cases, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         scoped(mem_freep) char *found = NULL;
-        scoped(task_freep) struct task *task = parse(cases[i].text, &none, &found);
+        scoped(task_freep) struct task *unused_ok task = parse(cases[i].text, &none, &found);
         scoped(mem_freep) char *shown = without_folder(found);
 
         if (strcmp(shown, cases[i].complaint) == 0)
@@ -396,7 +396,7 @@ static void strict_makes_legacy_an_error(void **state)
     (void)state;
     static const struct task_overrides strict = {.strict = true};
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task =
+    scoped(task_freep) struct task *unused_ok task =
         parse(WHOLE "reference: {file: ref/solution}\n", &strict, &found);
 
     assert_null(task);
@@ -424,7 +424,7 @@ static void the_halves_hold_what_the_file_says(void **state)
              "  - {type: command_not_executed, description: two, command_pattern: rm}\n"
              "  - {type: run_command, description: three, command: a, pass_threshold: 1}\n";
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task = parse(text, &none, &found);
+    scoped(task_freep) struct task *unused_ok task = parse(text, &none, &found);
     const struct task_public *open;
     const struct task_private *secret;
 
@@ -498,7 +498,7 @@ static void criteria_have_their_defaults(void **state)
         "{\"flags\":\"im\",\"must_match\":true,\"path\":\"a\",\"pattern\":\"x\"}",
     };
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task = parse(text, &none, &found);
+    scoped(task_freep) struct task *unused_ok task = parse(text, &none, &found);
     const struct task_public *open;
     const struct task_private *secret;
 
@@ -529,7 +529,7 @@ static void keys_and_values_may_come_by_merge_keys(void **state)
                         "  - {<<: *common, description: one, path: a}\n"
                         "  - {<<: *common, description: two, path: b, weight: 1}\n";
     scoped(mem_freep) char *found = NULL;
-    scoped(task_freep) struct task *task = parse(text, &none, &found);
+    scoped(task_freep) struct task *unused_ok task = parse(text, &none, &found);
     const struct task_public *open;
     const struct task_private *secret;
 
