@@ -83,8 +83,8 @@ static void table_row(const struct page *page, const struct trial_record *record
 {
     const struct painter *painter = &page->painter;
     enum trial_look look = trial_look(record);
-    size_t taken =
-        4 + page->name_columns + page->status_columns + SCORE_COLUMNS + TIME_COLUMNS + 4 * GAP;
+    size_t taken = 4 + page->name_columns + page->status_columns + SCORE_COLUMNS + TIME_COLUMNS +
+                   (size_t)4 * GAP;
     scoped(buf_done) struct buf name = {0};
     scoped(buf_done) struct buf reason = {0};
 
