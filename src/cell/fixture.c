@@ -2,12 +2,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/mem.h"
+#include "base/str.h"
 
 #define WAIT_NS (UINT64_C(20) * 1000000000)
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
+#define VANISH_MS 10000
+#define LOOK_MS 5
+#define CMDLINE_BYTES 4096
 
 static const char *const default_env[] = {"PATH=/usr/bin:/bin", "HOME=/home/agent", "LANG=C.UTF-8",
                                           NULL};
@@ -19,7 +27,7 @@ static const char hosts[] = "127.0.0.1 localhost\n";
 int fixture_open(struct fixture *fixture, enum cell_driver driver, struct error **err)
 {
     const char *cell_program = getenv("CLOSEDBOOK_CELL_PROGRAM");
-    const char *worker_program = getenv("CLOSEDBOOK_TEST_WORKER");
+    const char *worker_program = getenv("CLOSEDBOOK_PROBER");
     struct monitor_options options = {
         .driver = driver,
         .cell_program = cell_program,
@@ -122,4 +130,97 @@ int fixture_exec(struct cell *cell, const char *const *argv, struct fixture_outp
         return r;
     fd_closep(&write_end);
     return capture(cell, process, &read_end, ret, err);
+}
+
+int fixture_shell(const struct fixture *fixture, const char *command, struct fixture_output *ret,
+                  struct error **err)
+{
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    scoped(cell_freep) struct cell *cell = NULL;
+    struct cell_receipt receipt;
+    struct cell_spec spec;
+
+    fixture_spec(fixture, CELL_AGENT, argv, &spec);
+    int r = fixture_run(fixture, &spec, &cell, ret, err);
+
+    return r < 0 ? r : cell_end(cell, &receipt, err);
+}
+
+static int run_as_user(int (*run)(void))
+{
+    const char *cell_program = getenv("CLOSEDBOOK_CELL_PROGRAM");
+
+    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, FIXTURE_USER, FIXTURE_USER, FIXTURE_USER) < 0 ||
+        syscall(SYS_setresuid, FIXTURE_USER, FIXTURE_USER, FIXTURE_USER) < 0)
+        return 1;
+    if (cell_program == NULL || access(cell_program, X_OK) < 0) {
+        (void)fprintf(stderr, "skipped as an ordinary user: the build cannot be reached\n");
+        return 0;
+    }
+    return run();
+}
+
+int fixture_run_as_all(int (*run)(void))
+{
+    int status = 0;
+
+    if (geteuid() == 0) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            exit(run_as_user(run));
+        if (pid < 0 || waitpid(pid, &status, 0) < 0)
+            return 1;
+    }
+    return run() != 0 || status != 0;
+}
+
+static bool has_argument(const char *pid, const char *argument)
+{
+    scoped(mem_freep) char *path = str_format("/proc/%s/cmdline", pid);
+    char text[CMDLINE_BYTES];
+    scoped(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+    return n > 0 && memmem(text, (size_t)n, argument, strlen(argument)) != NULL;
+}
+
+bool fixture_process_exists(const char *argument)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *entry;
+    bool found = false;
+
+    while (proc != NULL && !found && (entry = readdir(proc)) != NULL)
+        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                strtol(entry->d_name, NULL, 10) != getpid() &&
+                has_argument(entry->d_name, argument);
+    if (proc != NULL)
+        (void)closedir(proc); /* read only */
+    return found;
+}
+
+bool fixture_process_vanishes(const char *argument)
+{
+    for (int waited = 0; waited < VANISH_MS; waited += LOOK_MS) {
+        if (!fixture_process_exists(argument))
+            return true;
+        (void)poll(NULL, 0, LOOK_MS); /* then it is looked again */
+    }
+    return false;
+}
+
+char *fixture_dir_new(void)
+{
+    char *path = str_dup("/tmp/closedbook-cell-test-XXXXXX");
+
+    ASSERT(mkdtemp(path) != NULL);
+    return path;
+}
+
+void fixture_dir_free(char *path)
+{
+    (void)!fs_remove_tree(AT_FDCWD, path, NULL); /* a test's leavings */
+    free(path);
 }

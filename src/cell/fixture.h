@@ -4,8 +4,13 @@
  * host's /usr, a command's output. Not part of the program.
  */
 
+#include <sys/types.h>
+
 #include "base/buf.h"
 #include "cell/cell.h"
+
+/* Who ordinary users' tests run as: an id that nobody has. */
+#define FIXTURE_USER 12345
 
 struct fixture {
     struct monitor *monitor;
@@ -31,6 +36,22 @@ void fixture_spec(const struct fixture *fixture, enum cell_role role, const char
 must_check int fixture_run(const struct fixture *fixture, struct cell_spec *spec,
                            struct cell **ret_cell, struct fixture_output *ret, struct error **err)
     nonnull(1, 2, 3, 4);
+/* Runs one command of sh in a cell of the role and ends that; the output is what it printed. */
+must_check int fixture_shell(const struct fixture *fixture, const char *command,
+                             struct fixture_output *ret, struct error **err) nonnull(1, 2, 3);
+/*
+ * The group of tests as whoever runs this, and when that is root, first once more as an ordinary
+ * user. Returns what main() returns.
+ */
+int fixture_run_as_all(int (*run)(void)) nonnull(1);
+/* True when a process of this machine has the text among its arguments. */
+bool fixture_process_exists(const char *argument) nonnull(1);
+/* Waits until there is none, at most 10 s. */
+bool fixture_process_vanishes(const char *argument) nonnull(1);
+/* A new empty directory below /tmp, and its end. */
+char *fixture_dir_new(void);
+void fixture_dir_free(char *path);
+
 /* The same for one more program in the cell. */
 must_check int fixture_exec(struct cell *cell, const char *const *argv, struct fixture_output *ret,
                             struct error **err) nonnull(1, 2, 3);
