@@ -143,6 +143,9 @@ static int delete_listed(struct applying *applying, const json_t *changes, struc
 {
     const json_t *deleted = json_get_array(changes, "deleted");
 
+    if (!str_equal(json_get_text(changes, "schema"), "closedbook/changes/1"))
+        return error_set(err, ERROR_SYSTEM, "changes.json: not closedbook/changes/1");
+
     if (deleted == NULL)
         return error_set(err, ERROR_SYSTEM, "changes.json: no list of deleted paths");
     /* From the end: what is in a directory goes before it. */

@@ -316,6 +316,20 @@ static int refuse(void *context, const char *path, const char *reason, struct er
     return 0;
 }
 
+static int compare_remarks(const void *a, const void *b)
+{
+    const struct gather_remark *x = a, *y = b;
+    int order = manifest_path_compare(x->path, y->path);
+
+    return order != 0 ? order : strcmp(x->reason, y->reason);
+}
+
+static void sort_remarks(struct gather_remarks *remarks)
+{
+    if (remarks->count > 1)
+        qsort(remarks->items, remarks->count, sizeof(*remarks->items), compare_remarks);
+}
+
 static int compare_planned(const void *a, const void *b)
 {
     const struct planned *x = a, *y = b;
@@ -345,6 +359,8 @@ int gather_find(const struct gather_input *input, struct gather **ret, struct er
         return r;
     if (gather->plan.count > 1)
         qsort(gather->plan.items, gather->plan.count, sizeof(*gather->plan.items), compare_planned);
+    sort_remarks(&gather->refused);
+    sort_remarks(&gather->notes);
     *ret = take(gather);
     return 0;
 }

@@ -21,7 +21,7 @@ struct plan {
 };
 
 struct move {
-    const char *from, *to; /* borrowed: from staged and from the plan, or owned by redirects */
+    const char *from, *to; /* borrowed: of staged, the plan or redirects */
 };
 
 struct redirect {

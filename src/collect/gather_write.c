@@ -259,8 +259,27 @@ static size_t new_files(const struct gather *gather, const struct manifest_entry
     return count;
 }
 
-static int list_moved(struct listing *listing, const struct gather *gather, uint64_t *ret_count,
-                      struct error **err)
+/* What moved: pairs of borrowed paths. */
+struct moves {
+    struct move *items;
+    size_t count;
+};
+
+static int compare_moves(const void *a, const void *b)
+{
+    const struct move *x = a, *y = b;
+    int order = manifest_path_compare(x->from, y->from);
+
+    return order != 0 ? order : manifest_path_compare(x->to, y->to);
+}
+
+static void moves_done(struct moves *moves)
+{
+    free(moves->items);
+}
+
+/* Pairs gone and new files of equal content, in the order of their paths. */
+static void pair_files(const struct gather *gather, struct moves *moves)
 {
     scoped(mem_freep) const struct manifest_entry **gone =
         mem_new(gather->input->staged->count + 1, sizeof(struct manifest_entry *));
@@ -268,18 +287,32 @@ static int list_moved(struct listing *listing, const struct gather *gather, uint
         mem_new(gather->plan.count + 1, sizeof(struct manifest_entry *));
     size_t gone_count = gone_files(gather, gone), made_count = new_files(gather, made);
 
-    start_list(listing, "moved");
-    for (size_t i = 0; i < gather->redirect_count; i++, ++*ret_count)
-        list_move(listing, gather->redirects[i].from, gather->redirects[i].to);
     for (size_t i = 0, j = 0; i < gone_count && j < made_count;) {
         int order = memcmp(gone[i]->digest.bytes, made[j]->digest.bytes, SHA256_BYTES);
 
-        if (order == 0) {
-            ++*ret_count;
-            list_move(listing, gone[i]->path, made[j]->path);
-        }
+        if (order == 0)
+            moves->items[moves->count++] =
+                (struct move){.from = gone[i]->path, .to = made[j]->path};
         i += order <= 0;
         j += order >= 0;
+    }
+}
+
+static int list_moved(struct listing *listing, const struct gather *gather, uint64_t *ret_count,
+                      struct error **err)
+{
+    size_t most = gather->redirect_count + gather->plan.count + 1;
+    scoped(moves_done) struct moves moves = {.items = mem_new(most, sizeof(*moves.items))};
+
+    for (size_t i = 0; i < gather->redirect_count; i++)
+        moves.items[moves.count++] =
+            (struct move){.from = gather->redirects[i].from, .to = gather->redirects[i].to};
+    pair_files(gather, &moves);
+    qsort(moves.items, moves.count, sizeof(*moves.items), compare_moves);
+    *ret_count = moves.count;
+    start_list(listing, "moved");
+    for (size_t i = 0; i < moves.count; i++) {
+        list_move(listing, moves.items[i].from, moves.items[i].to);
         int r = flush(listing, FLUSH_BYTES, err);
 
         if (r < 0)
@@ -308,7 +341,7 @@ static int write_changes(const struct gather *gather, int changes_fd, struct gat
 {
     scoped(listing_done) struct listing listing = {.fd = changes_fd, .stream = sha256_stream_new()};
 
-    buf_text_append(&listing.text, "{\"format\":\"closedbook/changes/1\"");
+    buf_text_append(&listing.text, "{\"schema\":\"closedbook/changes/1\"");
     int r = list_planned(&listing, gather, false, &counts->added, err);
 
     if (r == 0)

@@ -340,11 +340,12 @@ static void a_list_of_deletions_cannot_lead_out(void **state)
 {
     struct place *place = *state;
     static const char *const bad[] = {
-        "{\"deleted\":[\"../outside\"]}",
-        "{\"deleted\":[\"/etc\"]}",
-        "{\"deleted\":[1]}",
-        "{\"deleted\":[\"a%zz\"]}",
+        "{\"schema\":\"closedbook/changes/1\",\"deleted\":[\"../outside\"]}",
+        "{\"schema\":\"closedbook/changes/1\",\"deleted\":[\"/etc\"]}",
+        "{\"schema\":\"closedbook/changes/1\",\"deleted\":[1]}",
+        "{\"schema\":\"closedbook/changes/1\",\"deleted\":[\"a%zz\"]}",
         "{}",
+        "{\"schema\":\"closedbook/changes/1\"}",
         "[",
     };
 

