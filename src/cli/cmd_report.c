@@ -44,7 +44,7 @@ static void write_report(struct buf *text, const struct values *values,
     if (values->json || str_equal(values->format, "json")) {
         scoped(json_freep) json_t *json = report_json(trials, run_dir_id(run));
 
-        json_write_pretty(text, json);
+        report_json_write(text, json);
     } else if (str_equal(values->format, "markdown")) {
         report_markdown(text, trials, &options);
     } else if (str_equal(values->format, "junit")) {

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "cli/print.h"
+#include "report/report.h"
 
 const char *const output_colour_choices[] = {"auto", "always", "never", NULL};
 
@@ -11,7 +12,7 @@ int output_json(const json_t *json, struct error **err)
 {
     scoped(buf_done) struct buf text = {0};
 
-    json_write_pretty(&text, json);
+    report_json_write(&text, json);
     return print_out(&text, err);
 }
 
