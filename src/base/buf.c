@@ -23,10 +23,10 @@ static void reserve(struct buf *buf, size_t size)
 void buf_append(struct buf *buf, const void *bytes, size_t size)
 {
     ASSERT(buf->size_bytes <= cap_of(buf));
-    size_t room = buf->overflowed ? 0 : cap_of(buf) - buf->size_bytes;
+    size_t room = cap_of(buf) - buf->size_bytes;
 
     if (size > room) {
-        /* What fits is kept, so that a capped log ends where its cap is. */
+        /* What fits is kept: a capped log ends where its cap is, and nothing comes after. */
         buf->overflowed = true;
         size = room;
     }

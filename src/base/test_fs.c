@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -268,14 +269,21 @@ static void a_tree_may_be_deeper_than_descriptors_and_paths(void **state)
         fd = next;
     }
     put(fd, "bottom", "");
-    assert_int_equal(fs_remove_tree(dir, "d", NULL), 0);
+    struct rlimit before, few = {.rlim_cur = 128};
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int r = fs_remove_tree(dir, "d", NULL);
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(r, 0);
     assert_false(exists(dir, "d"));
 }
 
 /* In a child with a mount namespace of its own: 0 when the mount stayed, 77 when not allowed. */
 static int remove_around_a_mount(const char *path)
 {
-    scoped(fd_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     scoped(mem_freep) char *target = path_join(path, "t/mount");
 
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -283,9 +291,13 @@ static int remove_around_a_mount(const char *path)
     if (mount("none", target, "tmpfs", 0, NULL) < 0)
         return 77;
     scoped(mem_freep) char *file = path_join(target, "precious");
+    /* Opened only now: an older descriptor would not show the mount. */
+    scoped(fd_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fs_write_atomic(AT_FDCWD, file, "x", 1, 0644, FS_NO_SYNC, NULL) < 0)
         return 1;
+    if (fs_open_beneath(dir, "t/mount/precious", O_RDONLY, 0, FS_LINKS_BENEATH) != -EXDEV)
+        return 4;
     if (fs_remove_tree(dir, "t", NULL) >= 0)
         return 2;
     return exists(AT_FDCWD, file) ? 0 : 3;

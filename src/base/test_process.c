@@ -1,6 +1,7 @@
 /* Messages with descriptors, and programs that are started. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,6 +187,18 @@ static void a_program_gets_exactly_what_was_asked_for(void **state)
     assert_string_equal(bare, "");
 }
 
+/* Gives a pipe's ends numbers above those that a program here is started with. */
+static void move_up(int ends[2])
+{
+    for (int i = 0; i < 2; i++) {
+        int high = fcntl(ends[i], F_DUPFD_CLOEXEC, 30);
+
+        assert_true(high >= 30);
+        (void)close(ends[i]);
+        ends[i] = high;
+    }
+}
+
 static void descriptors_may_be_given_crosswise(void **state)
 {
     (void)state;
@@ -194,7 +207,9 @@ static void descriptors_may_be_given_crosswise(void **state)
 
     assert_int_equal(pipe2(three, O_CLOEXEC), 0);
     assert_int_equal(pipe2(four, O_CLOEXEC), 0);
-    /* Whatever numbers the pipes have, some of these overlap the places that they go to. */
+    /* Descriptors 3 and 4 are free, so that what is copied could land where others go to. */
+    move_up(three);
+    move_up(four);
     int fds[] = {four[1], three[1], -1, three[1], four[1]};
     struct spawn_options options = {
         .argv = argv, .cwd_fd = -1, .fds = fds, .fd_count = ARRAY_SIZE(fds)};
@@ -247,6 +262,12 @@ static void what_cannot_run_is_an_error_here(void **state)
     assert_int_equal(run(&options, &err), -ERROR_SYSTEM);
     assert_string_equal(error_message(err), "cannot start '/etc/passwd': cannot set up its "
                                             "folder: Not a directory");
+    /* Many descriptors do not bury the one that failures are reported by. */
+    static const int many[16] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+    options = (struct spawn_options){
+        .argv = none, .cwd_fd = -1, .fds = many, .fd_count = ARRAY_SIZE(many)};
+    assert_int_equal(run(&options, NULL), -ERROR_SYSTEM);
     assert_int_equal(fd_count(), before);
     /* No zombie is left. */
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -274,11 +295,16 @@ static void signals_are_as_in_a_fresh_program(void **state)
 static void a_program_can_have_another_identity(void **state)
 {
     (void)state;
-    if (getuid() != 0)
+    gid_t before[64], extra[] = {12345};
+    int count = getgroups(ARRAY_SIZE(before), before);
+
+    if (getuid() != 0 || count < 0 || setgroups(1, extra) < 0)
         skip();
     scoped(mem_freep) char *seen =
         output_of((struct spawn_options){.cwd_fd = -1, .uid = 65534, .gid = 65533},
                   "grep -E '^(Uid|Gid|Groups|CapEff)' /proc/self/status");
+
+    assert_int_equal(setgroups((size_t)count, before), 0);
 
     assert_string_equal(seen, "Uid:\t65534\t65534\t65534\t65534\n"
                               "Gid:\t65533\t65533\t65533\t65533\n"
