@@ -28,7 +28,7 @@ int temporary_folder(void)
 {
     const char *parent = getenv("TMPDIR");
     scoped(mem_freep) char *path =
-        str_format("%s/closedbook-test-XXXXXX", parent == NULL ? "/tmp" : parent);
+        str_format("%s/closedbook-trees-XXXXXX", parent == NULL ? "/tmp" : parent);
 
     assert_non_null(mkdtemp(path));
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
