@@ -9,9 +9,12 @@
 
 struct values {
     struct task_flags tasks;
-    bool json, schema, reference, resolved;
+    bool json, resolved;
+    const char *schema;
     uint64_t repeats;
 };
+
+static const char *const schema_forms[] = {"json", "markdown", NULL};
 
 static const struct cli_option rows[] = {
     TASK_FLAG_ROWS(struct values),
@@ -26,14 +29,13 @@ static const struct cli_option rows[] = {
      .long_name = "resolved",
      .offset = offsetof(struct values, resolved),
      .help = "print each task as merged from all layers, with where each value came from"},
-    {.kind = OPTION_FLAG,
+    {.kind = OPTION_OPTIONAL,
      .long_name = "schema",
+     .value = "json|markdown",
+     .when_bare = "json",
+     .choices = schema_forms,
      .offset = offsetof(struct values, schema),
-     .help = "print the JSON Schema of task files and stop"},
-    {.kind = OPTION_FLAG,
-     .long_name = "reference",
-     .offset = offsetof(struct values, reference),
-     .help = "print the field reference in Markdown and stop"},
+     .help = "print the schema of task files, or the field reference, and stop"},
     {.kind = OPTION_FLAG,
      .long_name = "json",
      .offset = offsetof(struct values, json),
@@ -122,12 +124,12 @@ static int run(const struct arguments *arguments, struct error **err)
     scoped(session_close) struct session session = {0};
     struct session_options options = {0};
 
-    if (values->schema) {
+    if (str_equal(values->schema, "json")) {
         scoped(json_freep) json_t *schema = task_schema_json();
 
         return output_json(schema, err);
     }
-    if (values->reference) {
+    if (values->schema != NULL) {
         scoped(buf_done) struct buf text = {0};
 
         task_schema_markdown(&text);

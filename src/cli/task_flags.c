@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/mem.h"
+#include "base/term.h"
 #include "grade/grade.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -130,6 +132,19 @@ static void print_problems(const struct problems *problems, bool verbose)
     (void)fputs(buf_text(&text), stderr); /* nothing can be told when stderr is gone */
 }
 
+static void print_criterion_problem(const struct criterion *criterion, const struct error *problem)
+{
+    scoped(mem_freep) char *message = term_quoted(error_message(problem));
+    scoped(mem_freep) char *file = term_quoted(criterion->file);
+
+    /* As above. */
+    if (str_starts(error_message(problem), criterion->file))
+        (void)fprintf(stderr, "%s\n", message);
+    else
+        (void)fprintf(stderr, "%s:%u: %s: %s\n", file, criterion->line, criterion->type_name,
+                      message);
+}
+
 /* Each criterion's own rules: patterns compile, expressions parse. All of them, not the first only.
  */
 static size_t check_criteria(const struct task_set *set)
@@ -146,7 +161,7 @@ static size_t check_criteria(const struct task_set *set)
 
             if (grade_check(&private_half->criteria[n], &problem) == 0)
                 continue;
-            (void)fprintf(stderr, "%s\n", error_message(problem)); /* as above */
+            print_criterion_problem(&private_half->criteria[n], problem);
             wrong++;
         }
     }
@@ -164,8 +179,9 @@ int task_inputs_load(const struct task_inputs *inputs, const struct task_reader 
                          "no task named, and neither tasks/ nor tests/tasks/ is here; name a task "
                          "file or a folder of them");
 
-    int r = tasks_load(&inputs->paths, reader, &inputs->overrides, &inputs->selection, &set,
-                       &problems, err);
+    const struct task_query query = {&inputs->paths, reader, &inputs->overrides,
+                                     &inputs->selection};
+    int r = tasks_load(&query, &set, &problems, err);
 
     print_problems(&problems, verbose);
     if (r < 0)

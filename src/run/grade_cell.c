@@ -50,6 +50,8 @@ static void make_env(struct grade_cell *cell)
 
     cell_env_default(&cell->env);
     add_variable(cell, "CLOSEDBOOK_TRIAL", cell->trial_path);
+    if (cell->options.input_dir != NULL)
+        add_variable(cell, "INPUT_DIR", cell->options.input_dir);
     if (stage != NULL && stage->has_suite) {
         scoped(mem_freep) char *task_dir = path_join(cell->suite_path, stage->task_dir_in_suite);
         scoped(mem_freep) char *normal = path_normal(task_dir);

@@ -17,6 +17,7 @@ struct grade_cell_options {
     const struct private_stage *private_stage; /* NULL: neither suite nor reference */
     const struct str_list *suite_variables;    /* names that get the mounted suite root as value */
     const char *suite_root;                   /* their host value's prefix, replaced by the mount */
+    const char *input_dir;                    /* $INPUT_DIR in the cell; NULL: none */
     int tar_fd, changes_fd;                   /* what the agent left; -1: nothing */
     const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
 };

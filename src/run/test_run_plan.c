@@ -77,11 +77,11 @@ static void load(const struct suite *suite, unsigned repeats, struct run_plan *r
 {
     const struct task_overrides overrides = {0};
     const struct task_selection selection = {0};
+    const struct task_query query = {&suite->paths, &reader, &overrides, &selection};
     scoped(problems_done) struct problems problems = {0};
     struct task_set set = {0};
 
-    assert_int_equal(
-        tasks_load(&suite->paths, &reader, &overrides, &selection, &set, &problems, NULL), 0);
+    assert_int_equal(tasks_load(&query, &set, &problems, NULL), 0);
     run_plan_make(&set, repeats, ret);
 }
 

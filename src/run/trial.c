@@ -111,6 +111,27 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     begin_view(job, record);
 }
 
+char *trial_input_dir(const struct trial_job *job)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    /* A tempdir's workspace has no fixed place; its commands start in it. */
+    bool fixed = monitor_facts(job->monitor)->driver == CELL_NATIVE;
+
+    task_split(job->task, &public_half, &private_half);
+    for (size_t i = 0; i < public_half->source_count; i++) {
+        const struct task_source *source = &public_half->sources[i];
+
+        if (source->kind == SOURCE_INPUT_DIR) {
+            scoped(mem_freep) char *path =
+                path_join(fixed ? "/workspace" : ".", source->mount_point);
+
+            return path_normal(path);
+        }
+    }
+    return NULL;
+}
+
 void trial_record_fail(struct trial_record *record, const struct error *error)
 {
     record->status = STATUS_ERROR;

@@ -41,5 +41,7 @@ must_check int trial_grade(const struct trial_job *job, struct trial_record *rec
                            const struct event_log *events, struct error **err) nonnull(1, 2, 3);
 /* A record with everything that is known before the agent runs. */
 void trial_record_begin(const struct trial_job *job, struct trial_record *record) nonnull(1, 2);
+/* $INPUT_DIR of the task in its cells; owned, NULL when it declares no inputs. */
+char *trial_input_dir(const struct trial_job *job) nonnull(1);
 /* ERROR with message and code; the criteria stay as they are. */
 void trial_record_fail(struct trial_record *record, const struct error *error) nonnull(1, 2);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "run/oracle.h"
 #include "task/task_public.h"
+#include "task/tokens.h"
 
 #define CUT_MARK "\n[closedbook: output cut here, limit reached]\n"
 
@@ -267,6 +268,30 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
     return fs_write_atomic(job->dir_fd, "events.jsonl", "", 0, 0600, FS_NO_SYNC, err);
 }
 
+static void replace_in(char **text, const char *path)
+{
+    char *replaced = token_replace(*text, TOKEN_INPUT_DIR, path);
+
+    free(*text);
+    *text = replaced;
+}
+
+/* $INPUT_DIR becomes the path at which the agent finds what it means. */
+static void resolve_inputs(const struct trial_job *job, const struct task_public *public_half,
+                           struct agent_turn *turn)
+{
+    scoped(mem_freep) char *path = trial_input_dir(job);
+
+    if (path == NULL)
+        return;
+    if (turn->stdin_text != NULL)
+        replace_in(&turn->stdin_text, path);
+    for (size_t i = 0; i < turn->argv.count; i++)
+        replace_in(&turn->argv.items[i], path);
+    for (size_t i = 0; i < turn->env.count; i++)
+        replace_in(&turn->env.items[i], path);
+}
+
 int agent_run(const struct trial_job *job, struct trial_record *record, struct agent_run *ret,
               struct error **err)
 {
@@ -291,6 +316,7 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
 
     if (r < 0)
         return r;
+    resolve_inputs(job, public_half, &turn);
     return turn.argv.count == 0 ? run_nothing(job, record, &turn, ret, err)
                                 : run_program(job, record, &turn, ret, err);
 }

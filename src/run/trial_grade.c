@@ -174,6 +174,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
     scoped(grade_result_done) struct grade_result result = {0};
     scoped(buf_done) struct buf event_lines = {0};
     scoped(mem_freep) char *final = final_text(events);
+    scoped(mem_freep) char *input_dir = trial_input_dir(job);
     uint64_t start_ns = clock_ns();
     int r = open_files(job->dir_fd, &files, err);
 
@@ -188,6 +189,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .private_stage = job->private_stage,
         .suite_variables = &private_half->suite_variables,
         .suite_root = private_half->suite_root,
+        .input_dir = input_dir,
         .tar_fd = files.tar_fd,
         .changes_fd = files.changes_fd,
         .events = buf_text(&event_lines),

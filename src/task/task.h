@@ -15,7 +15,7 @@
 
 #define TASK_BYTES_MAX ((size_t)1 << 20)
 #define TASK_DEPTH_MAX 32
-#define TASK_NODES_MAX 200000 /* after alias expansion */
+#define TASK_NODES_MAX 200000   /* after alias expansion */
 #define TASK_PROBLEMS_MAX 10000 /* warnings and notes at most half, so that errors are heard */
 #define TASKS_MAX 100000
 
@@ -86,16 +86,22 @@ struct task_set {
     size_t skipped_count; /* of tasks */
 };
 
+/* Which tasks to load and how. Borrowed. */
+struct task_query {
+    const struct str_list *paths; /* files and directories */
+    const struct task_reader *reader;
+    const struct task_overrides *overrides;
+    const struct task_selection *selection;
+};
+
 /*
- * Loads every task below the given files and directories (a directory: each *.yaml or *.yml in it,
- * at any depth, that has a task_id). Problems go to *problems. Returns 0 when nothing was an error;
- * then *ret is the caller's. ERROR_TASK or ERROR_USER with a summary when there was any error: *ret
- * stays untouched.
+ * Loads every task below the query's files and directories (a directory: each *.yaml or *.yml in
+ * it, at any depth, that has a task_id). Problems go to *problems. Returns 0 when nothing was an
+ * error; then *ret is the caller's. ERROR_TASK or ERROR_USER with a summary when there was any
+ * error: *ret stays untouched.
  */
-must_check int tasks_load(const struct str_list *paths, const struct task_reader *reader,
-                          const struct task_overrides *overrides,
-                          const struct task_selection *selection, struct task_set *ret,
-                          struct problems *problems, struct error **err) nonnull(1, 2, 3, 4, 5, 6);
+must_check int tasks_load(const struct task_query *query, struct task_set *ret,
+                          struct problems *problems, struct error **err) nonnull(1, 2, 3);
 void task_set_done(struct task_set *set) nonnull(1);
 
 /* A task file's bytes; name is what problems call it. */

@@ -195,18 +195,17 @@ static int load_all(struct loading *loading, const struct str_list *paths, struc
     return 0;
 }
 
-int tasks_load(const struct str_list *paths, const struct task_reader *reader,
-               const struct task_overrides *overrides, const struct task_selection *selection,
-               struct task_set *ret, struct problems *problems, struct error **err)
+int tasks_load(const struct task_query *query, struct task_set *ret, struct problems *problems,
+               struct error **err)
 {
     scoped(loading_done) struct loading loading = {.problems = problems};
     size_t errors_before = problems->error_count;
 
-    loader_init(&loading.loader, reader, overrides, problems);
-    loading.loader.selection = selection;
+    loader_init(&loading.loader, query->reader, query->overrides, problems);
+    loading.loader.selection = query->selection;
     if (problems->error_count > errors_before)
         return error_set(err, ERROR_USER, "the command line has errors");
-    int r = load_all(&loading, paths, err);
+    int r = load_all(&loading, query->paths, err);
 
     if (r < 0)
         return r;

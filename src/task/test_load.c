@@ -26,8 +26,10 @@ static void load(struct load *load, const char *folder, const char *name)
     scoped(mem_freep) char *path = path_join(folder, name);
 
     str_list_add(&load->paths, path);
-    load->r = tasks_load(&load->paths, &reader, &load->overrides, &load->selection, &load->set,
-                         &load->problems, &err);
+
+    const struct task_query query = {&load->paths, &reader, &load->overrides, &load->selection};
+
+    load->r = tasks_load(&query, &load->set, &load->problems, &err);
     assert_int_equal(load->r == 0, err == NULL);
     /* Accepted xor complained: no error is told without a problem or a reason of its own. */
     if (load->problems.error_count > 0)
