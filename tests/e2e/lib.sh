@@ -176,7 +176,8 @@ run_case_here() { # NAME: in the folder $E2E_CASE/work; this shell ends with the
   trap 'echo "line $LINENO: $BASH_COMMAND" >>"$E2E_CASE/trace"' ERR
   set -E
   cd "$E2E_CASE/work"
-  mkdir tmp cache
+  mkdir -m 1777 tmp
+  mkdir cache
   export TMPDIR=$PWD/tmp XDG_CACHE_HOME=$PWD/cache HOME=$PWD
   "case_$1"
 }
