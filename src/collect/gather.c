@@ -193,6 +193,8 @@ static int visit_file(struct gather *gather, const struct walk_entry *walked,
 {
     scoped(fd_closep) int fd = walk_open_file(walked->parent_fd, walked->name, &walked->status);
 
+    if (fd < 0 && walk_is_system_error(-fd))
+        return error_errno(err, -fd, "cannot read the workspace");
     if (fd < 0) {
         gather_remark(&gather->refused, entry->path, strerror(-fd));
         return 0;
@@ -206,11 +208,13 @@ static int visit_file(struct gather *gather, const struct walk_entry *walked,
 }
 
 static int visit_link(struct gather *gather, const struct walk_entry *walked,
-                      struct manifest_entry *entry)
+                      struct manifest_entry *entry, struct error **err)
 {
     char target[WALK_PATH_BYTES_MAX + 1];
     ssize_t length = readlinkat(walked->parent_fd, walked->name, target, sizeof(target) - 1);
 
+    if (length < 0 && walk_is_system_error(errno))
+        return error_errno(err, errno, "cannot read the workspace");
     if (length <= 0) {
         gather_remark(&gather->refused, entry->path, "a link that cannot be read");
         return 0;
@@ -289,7 +293,7 @@ static int visit(void *context, const struct walk_entry *walked, struct error **
     }
     if (S_ISLNK(mode)) {
         entry.type = MANIFEST_LINK;
-        return visit_link(gather, walked, &entry);
+        return visit_link(gather, walked, &entry, err);
     }
     int r = is_upper ? gather_overlay_file(gather, walked, err) : 0;
 
@@ -307,11 +311,13 @@ static int enter(void *context, const char *path, const struct str_list *names, 
     return 0;
 }
 
-static int refuse(void *context, const char *path, const char *reason, struct error **err)
+static int refuse(void *context, const char *path, int errno_value, const char *reason,
+                  struct error **err)
 {
     struct gather *gather = context;
 
-    (void)err;
+    if (walk_is_system_error(errno_value))
+        return error_errno(err, errno_value, "cannot read the workspace");
     gather_remark(&gather->refused, *path == '\0' ? "." : path, reason);
     return 0;
 }

@@ -76,6 +76,8 @@ int gather_overlay_file(const struct gather *gather, const struct walk_entry *en
     scoped(mem_freep) char *mark = NULL;
     int r = read_mark(gather, entry, "metacopy", &mark);
 
+    if (r < 0 && walk_is_system_error(-r))
+        return error_errno(err, -r, "cannot read the marks of the overlay");
     /* Unreadable: the file is refused soon, for that reason. */
     if (r == 0 && mark != NULL)
         return error_set(err, ERROR_SYSTEM, "the overlay was mounted with metacopy");

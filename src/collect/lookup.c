@@ -42,12 +42,14 @@ static const char *kind_of(mode_t mode)
     return "a device";
 }
 
-/* What stands at path, links followed inside. */
-static void look_at(int workspace_fd, const char *path, struct lookup *ret)
+/* What stands at path, links followed inside. An error is the machine's. */
+static int look_at(int workspace_fd, const char *path, struct lookup *ret, struct error **err)
 {
     scoped(fd_closep) int fd = fs_open_beneath(workspace_fd, path, O_PATH, 0, FS_LINKS_BENEATH);
     struct stat status;
 
+    if (fd < 0 && walk_is_system_error(-fd))
+        return error_errno(err, -fd, "cannot look at '%s'", path);
     ret->state = LOOKUP_NOT_REGULAR;
     if (fd == -EXDEV)
         ret->what = "a link that leads out of the workspace";
@@ -63,26 +65,31 @@ static void look_at(int workspace_fd, const char *path, struct lookup *ret)
         ret->state = LOOKUP_OK;
         ret->size_bytes = (uint64_t)status.st_size;
     }
+    return 0;
 }
 
-static void open_content(int workspace_fd, const char *path, uint64_t max_bytes, struct lookup *ret)
+static int open_content(int workspace_fd, const char *path, uint64_t max_bytes, struct lookup *ret,
+                        struct error **err)
 {
     if (ret->state != LOOKUP_OK)
-        return;
+        return 0;
     if (ret->size_bytes > max_bytes) {
         ret->state = LOOKUP_TOO_LARGE;
-        return;
+        return 0;
     }
     scoped(fd_closep) int fd =
         fs_open_beneath(workspace_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, FS_LINKS_BENEATH);
     struct stat status;
 
+    if (fd < 0 && walk_is_system_error(-fd))
+        return error_errno(err, -fd, "cannot open '%s'", path);
     if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) {
         ret->state = LOOKUP_NOT_REGULAR;
         ret->what = fd == -EACCES ? "a file that its mode forbids to read" : "a file that changes";
-        return;
+        return 0;
     }
     ret->fd = take_fd(&fd);
+    return 0;
 }
 
 /* Looking for the matches of a pattern. */
@@ -104,15 +111,19 @@ static bool holds_no_work(const char *name)
     return false;
 }
 
-static bool is_file(const struct walk_entry *entry)
+static int is_file(const struct walk_entry *entry, bool *ret, struct error **err)
 {
-    if (!S_ISLNK(entry->status.st_mode))
-        return S_ISREG(entry->status.st_mode);
     struct lookup target = {.fd = -1};
 
+    *ret = S_ISREG(entry->status.st_mode);
+    if (!S_ISLNK(entry->status.st_mode))
+        return 0;
+
     /* A link may lead up and down again, but only below its own folder: else it is no match. */
-    look_at(entry->parent_fd, entry->name, &target);
-    return target.state == LOOKUP_OK;
+    int r = look_at(entry->parent_fd, entry->name, &target, err);
+
+    *ret = r == 0 && target.state == LOOKUP_OK;
+    return r;
 }
 
 static int visit(void *context, const struct walk_entry *entry, struct error **err)
@@ -122,9 +133,16 @@ static int visit(void *context, const struct walk_entry *entry, struct error **e
     uint64_t states = glob_step(&search->glob, search->states[entry->depth - 1], entry->name,
                                 is_dir && holds_no_work(entry->name));
 
-    (void)err;
+    bool counts = glob_accepts(&search->glob, states);
+
     search->states[entry->depth] = states;
-    if (glob_accepts(&search->glob, states) && (!search->files_only || is_file(entry))) {
+    if (counts && search->files_only) {
+        int r = is_file(entry, &counts, err);
+
+        if (r < 0)
+            return r;
+    }
+    if (counts) {
         search->found->match_count++;
         if (search->found->matches.count < LOOKUP_MATCHES_MAX)
             str_list_add(&search->found->matches, entry->path);
@@ -132,12 +150,14 @@ static int visit(void *context, const struct walk_entry *entry, struct error **e
     return states == 0 ? WALK_SKIP : WALK_ENTER;
 }
 
-static int pass_over(void *context, const char *path, const char *reason, struct error **err)
+static int pass_over(void *context, const char *path, int errno_value, const char *reason,
+                     struct error **err)
 {
     (void)context;
     (void)path;
     (void)reason;
-    (void)err;
+    if (walk_is_system_error(errno_value))
+        return error_errno(err, errno_value, "cannot read the workspace");
     return 0; /* what cannot be looked into has no matches */
 }
 
@@ -164,24 +184,22 @@ int lookup_path(int workspace_fd, const char *path, bool content, uint64_t max_b
 
     if (!path_is_inside(normal) && strcmp(normal, ".") != 0)
         return error_set(err, ERROR_TASK, "'%s' is no path inside the workspace", path);
-    look_at(workspace_fd, normal, &found);
     const char *literal = normal;
+    int r = look_at(workspace_fd, normal, &found, err);
 
-    if (found.state == LOOKUP_ABSENT && glob_is_pattern(normal)) {
-        int r = find_matches(workspace_fd, normal, content, &found, err);
-
-        if (r < 0)
-            return r;
-        if (found.match_count > 0) {
-            literal = found.matches.items[0];
-            found.resolved = str_dup(literal);
-            look_at(workspace_fd, literal, &found);
-        }
+    if (r == 0 && found.state == LOOKUP_ABSENT && glob_is_pattern(normal))
+        r = find_matches(workspace_fd, normal, content, &found, err);
+    if (r == 0 && found.match_count > 0) {
+        literal = found.matches.items[0];
+        found.resolved = str_dup(literal);
+        r = look_at(workspace_fd, literal, &found, err);
     }
     if (content && found.match_count > 1)
         found.state = LOOKUP_AMBIGUOUS;
-    if (content)
-        open_content(workspace_fd, literal, max_bytes, &found);
+    if (r == 0 && content)
+        r = open_content(workspace_fd, literal, max_bytes, &found, err);
+    if (r < 0)
+        return r;
     *ret = found;
     found = (struct lookup){.fd = -1};
     return 0;

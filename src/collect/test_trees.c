@@ -146,10 +146,12 @@ static int remember(void *context, const struct walk_entry *entry, struct error 
     return WALK_ENTER;
 }
 
-static int ignore(void *context, const char *path, const char *reason, struct error **err)
+static int ignore(void *context, const char *path, int errno_value, const char *reason,
+                  struct error **err)
 {
     (void)context;
     (void)path;
+    (void)errno_value;
     (void)reason;
     (void)err;
     return 0;

@@ -133,12 +133,15 @@ static int visit_key(void *context, const struct walk_entry *entry, struct error
     return WALK_ENTER;
 }
 
-int tree_refuse(void *context, const char *path, const char *reason, struct error **err)
+int tree_refuse(void *context, const char *path, int errno_value, const char *reason,
+                struct error **err)
 {
     (void)context;
     scoped(buf_done) struct buf name = {0};
 
     manifest_escape(&name, path);
+    if (walk_is_system_error(errno_value))
+        return error_errno(err, errno_value, "'%s' cannot be staged", buf_text(&name));
     return error_set(err, ERROR_TASK, "'%s' cannot be staged: %s", buf_text(&name), reason);
 }
 

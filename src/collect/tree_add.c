@@ -107,7 +107,8 @@ static int add_link(struct adding *adding, const struct walk_entry *entry, char 
     ssize_t length = readlinkat(entry->parent_fd, entry->name, target, sizeof(target) - 1);
 
     if (length <= 0)
-        return tree_refuse(NULL, entry->path, length < 0 ? strerror(errno) : "an empty link", err);
+        return tree_refuse(NULL, entry->path, length < 0 ? errno : 0,
+                           length < 0 ? strerror(errno) : "an empty link", err);
     target[length] = '\0';
     if (!adding->rules->keep_links && leads_out(adding->source_fd, entry->path)) {
         if (adding->bad_link_count++ < LINKS_NAMED_MAX) {
@@ -143,7 +144,8 @@ static int copy_bytes(struct adding *adding, int from, int to, struct manifest_e
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return tree_refuse(NULL, entry->path, n < 0 ? strerror(errno) : "it shrinks", err);
+            return tree_refuse(NULL, entry->path, n < 0 ? errno : 0,
+                               n < 0 ? strerror(errno) : "it shrinks", err);
         sha256_stream_add(stream, adding->bytes, (size_t)n);
         int r = fs_write_all(to, entry->path, adding->bytes, (size_t)n, err);
 
@@ -203,11 +205,12 @@ static int add_entry(struct adding *adding, const struct walk_entry *entry, char
     if (S_ISLNK(mode))
         return add_link(adding, entry, path, err);
     if (!S_ISREG(mode))
-        return tree_refuse(NULL, entry->path, kind_of(mode), err);
+        return tree_refuse(NULL, entry->path, 0, kind_of(mode), err);
     scoped(fd_closep) int fd = walk_open_file(entry->parent_fd, entry->name, &entry->status);
 
     if (fd < 0)
-        return tree_refuse(NULL, entry->path, fd == -ESTALE ? "it changes" : strerror(-fd), err);
+        return tree_refuse(NULL, entry->path, -fd, fd == -ESTALE ? "it changes" : strerror(-fd),
+                           err);
     return add_file(adding, fd, &entry->status, path, err);
 }
 
@@ -307,7 +310,7 @@ static int add_single(struct adding *adding, int source_fd, const char *name, st
     if (fstat(source_fd, &status) < 0)
         return system_error(errno, "look at", name, err);
     if (!S_ISREG(status.st_mode))
-        return tree_refuse(NULL, name, "not a regular file", err);
+        return tree_refuse(NULL, name, 0, "not a regular file", err);
     return add_file(adding, source_fd, &status, path, err);
 }
 

@@ -88,11 +88,11 @@ static int push(struct state *state, int fd_taken, size_t path_length, struct er
     if (r < 0 && state->count == 0)
         return error_errno(err, -r, "cannot read the tree's root");
     if (r < 0) {
-        r = walk->refuse(walk->context, state->path, strerror(-r), err);
+        r = walk->refuse(walk->context, state->path, -r, strerror(-r), err);
         return r < 0 ? r : WALK_SKIP;
     }
     if (more)
-        r = walk->refuse(walk->context, state->path, "too many names", err);
+        r = walk->refuse(walk->context, state->path, 0, "too many names", err);
     if (r == 0 && walk->enter != NULL)
         r = walk->enter(walk->context, state->path, &level.names, err);
     if (r < 0)
@@ -107,12 +107,12 @@ static int enter(struct state *state, const struct walk_entry *entry, struct err
     const struct walk *walk = state->walk;
 
     if (state->count > WALK_DEPTH_MAX - 1)
-        return walk->refuse(walk->context, entry->path, "too deep", err);
+        return walk->refuse(walk->context, entry->path, 0, "too deep", err);
     int fd = fs_open_beneath(entry->parent_fd, entry->name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0,
                              FS_NO_LINKS);
 
     if (fd < 0)
-        return walk->refuse(walk->context, entry->path,
+        return walk->refuse(walk->context, entry->path, -fd,
                             fd == -EXDEV ? "another file system is mounted there" : strerror(-fd),
                             err);
     int r = push(state, fd, strlen(entry->path), err);
@@ -131,12 +131,12 @@ static int visit(struct state *state, struct level *level, const char *name, str
 
     if (level->path_length + 1 + strlen(name) > WALK_PATH_BYTES_MAX) {
         state->path[level->path_length] = '\0';
-        return walk->refuse(walk->context, state->path, "a path below it is too long", err);
+        return walk->refuse(walk->context, state->path, 0, "a path below it is too long", err);
     }
     (void)snprintf(state->path + level->path_length, sizeof(state->path) - level->path_length,
                    level->path_length > 0 ? "/%s" : "%s", name); /* the length was checked */
     if (fstatat(level->fd, name, &entry.status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return walk->refuse(walk->context, entry.path, strerror(errno), err);
+        return walk->refuse(walk->context, entry.path, errno, strerror(errno), err);
     int r = walk->visit(walk->context, &entry, err);
 
     if (r < 0 || r == WALK_SKIP || !S_ISDIR(entry.status.st_mode))
@@ -175,6 +175,27 @@ int walk_tree(int root_fd, const struct walk *walk, struct error **err)
                 : leave(&state, err);
     }
     return r < 0 ? r : 0;
+}
+
+bool walk_is_system_error(int errno_value)
+{
+    switch (errno_value) {
+    case 0:
+    case EACCES:
+    case EPERM:
+    case ENOENT: /* it vanished */
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EXDEV: /* a mount, a link */
+    case ENXIO: /* a device without one */
+    case ESTALE:
+    case EINVAL:
+        return false;
+    default:
+        return true;
+    }
 }
 
 int walk_open_file(int dir_fd, const char *path, const struct stat *status)

@@ -35,12 +35,19 @@ struct walk {
     int (*enter)(void *context, const char *path, const struct str_list *names, struct error **err);
     /* A directory is done, and all below it. May be NULL. Not called for the root. */
     int (*leave)(void *context, const char *path, struct error **err);
-    /* Something cannot be looked at: 0 goes on without it, < 0 stops. */
-    int (*refuse)(void *context, const char *path, const char *reason, struct error **err);
+    /*
+     * Something cannot be looked at: 0 goes on without it, < 0 stops. errno_value is 0 when a limit
+     * of the walk is the reason.
+     */
+    int (*refuse)(void *context, const char *path, int errno_value, const char *reason,
+                  struct error **err);
 };
 
 /* root_fd: a directory, O_PATH is enough. */
 must_check int walk_tree(int root_fd, const struct walk *walk, struct error **err) nonnull(2);
+
+/* True when an error is the machine's doing, false when a tree can be made to give it. */
+bool walk_is_system_error(int errno_value);
 
 /*
  * Opens name below dir_fd for reading when it is the regular file that status describes. Returns a
