@@ -82,8 +82,9 @@ static int print_plan(const struct values *values, struct task_set *set,
     }
     for (size_t i = 0; i < plan.tasks.count; i++)
         list_task(&text, plan.tasks.tasks[i], values->repeats);
-    buf_format(&text, "%zu tasks (%zu skipped), %zu trials\n", plan.tasks.count,
-               plan.tasks.skipped_count, plan.trial_count);
+    buf_format(&text, "%zu task%s (%zu skipped), %zu trial%s\n", plan.tasks.count,
+               plan.tasks.count == 1 ? "" : "s", plan.tasks.skipped_count, plan.trial_count,
+               plan.trial_count == 1 ? "" : "s");
     return print_out(&text, err);
 }
 

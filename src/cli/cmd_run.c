@@ -231,14 +231,15 @@ static int load_plan(struct job *job, struct error **err)
     if (r < 0)
         return r;
     if (expected != 0 && set.count != expected)
-        return error_set(err, ERROR_USER, "--expect-tasks %ju: %zu tasks were selected",
-                         (uintmax_t)expected, set.count);
+        return error_set(err, ERROR_USER, "--expect-tasks %ju: %zu selected", (uintmax_t)expected,
+                         set.count);
     run_plan_make(&set, job->repeats, &job->plan);
     if (job->plan.trial_count == 0 && !job->values->allow_empty)
-        return error_set(err, ERROR_USER,
-                         "nothing to run: %zu tasks selected, %zu of them skipped (--allow-empty "
-                         "makes that fine, --include-skipped runs them)",
-                         job->plan.tasks.count, job->plan.tasks.skipped_count);
+        return error_set(
+            err, ERROR_USER,
+            "nothing to run: of the tasks selected (%zu), skipped are %zu (--allow-empty "
+            "makes that fine, --include-skipped runs them)",
+            job->plan.tasks.count, job->plan.tasks.skipped_count);
     return 0;
 }
 

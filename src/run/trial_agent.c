@@ -277,8 +277,7 @@ static void replace_in(char **text, const char *path)
 }
 
 /* $INPUT_DIR becomes the path at which the agent finds what it means. */
-static void resolve_inputs(const struct trial_job *job, const struct task_public *public_half,
-                           struct agent_turn *turn)
+static void resolve_inputs(const struct trial_job *job, struct agent_turn *turn)
 {
     scoped(mem_freep) char *path = trial_input_dir(job);
 
@@ -316,7 +315,7 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
 
     if (r < 0)
         return r;
-    resolve_inputs(job, public_half, &turn);
+    resolve_inputs(job, &turn);
     return turn.argv.count == 0 ? run_nothing(job, record, &turn, ret, err)
                                 : run_program(job, record, &turn, ret, err);
 }
