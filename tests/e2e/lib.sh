@@ -199,6 +199,8 @@ run_case() { # NAME SHOWN-NAME PREFIX...
     *)
       echo "not ok $E2E_FILE/$shown ${reason:-ended with $case_status}"
       tail -n 20 "$E2E_CASE/log" "$E2E_CASE/trace" "$E2E_CASE/work/err" 2>/dev/null | sed 's/^/    /' >&2 || true
+      find "$E2E_CASE/work" -name trial.json -exec jq -c '{trial_id, status, error, criteria: [.criteria[].error]}' {} + 2>/dev/null |
+        head -n 5 | sed 's/^/    /' >&2 || true
       E2E_BAD=1
       ;;
   esac

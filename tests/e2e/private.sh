@@ -51,7 +51,8 @@ case_no_private_byte_after_a_run() {
   [ -z "$found" ] || fail "private bytes in what came from the agent's cell: $found"
   [ -z "$(holders out err)" ] || fail "private bytes on the terminal"
   # Nothing that the agent saw names the sources.
-  mkdir to && cb extract run/trials/default/t/00 to
+  cb extract run/trials/default/t/00 to
+  expect_status 0
   ! grep -rqF -- "$PWD/suite" to || fail "the agent saw the path of the suite: $(grep -rlF "$PWD/suite" to)"
   ! grep -rqE 'reference|answer\.txt|check\.sh' to/env.txt to/proc.txt to/list.txt || fail "the agent saw names of the private half"
 }
