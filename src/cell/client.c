@@ -170,10 +170,9 @@ static int start_native(const struct monitor_options *options, struct monitor *m
     const char *const argv[] = {options->cell_program, NULL};
     const struct spawn_options spawn = {
         .argv = argv, .cwd_fd = -1, .fds = fds, .fd_count = ARRAY_SIZE(fds), .new_session = true};
-    pid_t pid;
     int r = geteuid() == 0 ? check_accounts(err) : 0;
 
-    return r < 0 ? r : spawn_start(&spawn, &monitor->pidfd, &pid, err);
+    return r < 0 ? r : spawn_start(&spawn, &monitor->pidfd, &monitor->pid, err);
 }
 
 static int start_tempdir(const struct monitor_options *options, struct monitor *monitor,
@@ -189,6 +188,7 @@ static int start_tempdir(const struct monitor_options *options, struct monitor *
             _exit(1);
         tempdir_serve(server_end, options->tempdir_uid, options->tempdir_gid);
     }
+    monitor->pid = pid;
     monitor->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (monitor->pidfd < 0)
         return error_errno(err, errno, "cannot watch the tempdir server");

@@ -28,6 +28,7 @@ struct cell {
 struct monitor {
     int socket; /* -1: forgotten or broken */
     int pidfd;  /* the control connection's: of the server */
+    pid_t pid;  /* likewise */
     struct monitor_facts facts;
     int worker_fd;
     bool worker_is_dynamic;

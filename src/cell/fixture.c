@@ -201,14 +201,24 @@ bool fixture_process_exists(const char *argument)
     return found;
 }
 
-bool fixture_process_vanishes(const char *argument)
+static bool await_process(const char *argument, bool wanted)
 {
     for (int waited = 0; waited < VANISH_MS; waited += LOOK_MS) {
-        if (!fixture_process_exists(argument))
+        if (fixture_process_exists(argument) == wanted)
             return true;
         (void)poll(NULL, 0, LOOK_MS); /* then it is looked again */
     }
     return false;
+}
+
+bool fixture_process_appears(const char *argument)
+{
+    return await_process(argument, true);
+}
+
+bool fixture_process_vanishes(const char *argument)
+{
+    return await_process(argument, false);
 }
 
 char *fixture_dir_new(void)

@@ -46,7 +46,8 @@ must_check int fixture_shell(const struct fixture *fixture, const char *command,
 int fixture_run_as_all(int (*run)(void)) nonnull(1);
 /* True when a process of this machine has the text among its arguments. */
 bool fixture_process_exists(const char *argument) nonnull(1);
-/* Waits until there is none, at most 10 s. */
+/* Waits until there is one, or none, at most 10 s. (exec() is seen a moment after it is done.) */
+bool fixture_process_appears(const char *argument) nonnull(1);
 bool fixture_process_vanishes(const char *argument) nonnull(1);
 /* A new empty directory below /tmp, and its end. */
 char *fixture_dir_new(void);

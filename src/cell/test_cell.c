@@ -18,10 +18,10 @@ static enum cell_driver driver;
 static struct fixture fixture;
 
 /* The message of an error that should not be there. */
-static void assert_done(int r, struct error *err)
+static void assert_done(int r, struct error **err)
 {
     if (r < 0)
-        fail_msg("%s", err != NULL ? error_message(err) : "failed without a word");
+        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
 }
 
 static int open_fixture(void **state)
@@ -29,7 +29,7 @@ static int open_fixture(void **state)
     struct error *err = NULL;
 
     (void)state;
-    assert_done(fixture_open(&fixture, driver, &err), err);
+    assert_done(fixture_open(&fixture, driver, &err), &err);
     return 0;
 }
 
@@ -45,7 +45,7 @@ static void assert_prints(const char *command, const char *expected)
     struct fixture_output output = {0};
     struct error *err = NULL;
 
-    assert_done(fixture_shell(&fixture, command, &output, &err), err);
+    assert_done(fixture_shell(&fixture, command, &output, &err), &err);
     assert_string_equal(buf_text(&output.out), expected);
     fixture_output_done(&output);
 }
@@ -63,12 +63,12 @@ static void runs_a_program_and_ends_with_a_receipt(void **state)
 
     (void)state;
     fixture_spec(&fixture, CELL_AGENT, argv, &spec);
-    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), err);
+    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
     assert_int_equal(output.result, CELL_EXITED);
     assert_int_equal(output.exit.exit_code, 3);
     assert_int_equal(output.exit.term_signal, 0);
     assert_string_equal(buf_text(&output.out), "out\nerr\n");
-    assert_done(cell_end(cell, &receipt, &err), err);
+    assert_done(cell_end(cell, &receipt, &err), &err);
     assert_true(receipt.empty);
     assert_int_equal(receipt.processes, 0);
     fixture_output_done(&output);
@@ -81,7 +81,7 @@ static void tells_signals_from_exit_codes(void **state)
     struct error *err = NULL;
 
     (void)state;
-    assert_done(fixture_shell(&fixture, "kill -TERM $$", &output, &err), err);
+    assert_done(fixture_shell(&fixture, "kill -TERM $$", &output, &err), &err);
     assert_int_equal(output.exit.exit_code, -1);
     assert_int_equal(output.exit.term_signal, SIGTERM);
     fixture_output_done(&output);
@@ -99,15 +99,15 @@ static void runs_further_programs_in_a_live_cell(void **state)
 
     (void)state;
     fixture_spec(&fixture, CELL_GRADER, first, &spec);
-    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), err);
+    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
     fixture_output_done(&output);
     for (int i = 0; i < 3; i++) {
-        assert_done(fixture_exec(cell, second, &output, &err), err);
+        assert_done(fixture_exec(cell, second, &output, &err), &err);
         assert_string_equal(buf_text(&output.out), "one\n");
         assert_int_equal(output.exit.exit_code, 7);
         fixture_output_done(&output);
     }
-    assert_done(cell_end(cell, &receipt, &err), err);
+    assert_done(cell_end(cell, &receipt, &err), &err);
     cell_free(cell);
 }
 
@@ -122,8 +122,8 @@ static void starts_a_cell_without_a_program(void **state)
     (void)state;
     fixture_spec(&fixture, CELL_GRADER, NULL, &spec);
     spec.command.argv = NULL;
-    assert_done(cell_start(fixture.monitor, &spec, &cell, &err), err);
-    assert_done(fixture_exec(cell, argv, &output, &err), err);
+    assert_done(cell_start(fixture.monitor, &spec, &cell, &err), &err);
+    assert_done(fixture_exec(cell, argv, &output, &err), &err);
     assert_string_equal(buf_text(&output.out), "here\n");
     fixture_output_done(&output);
     cell_free(cell);
@@ -173,7 +173,7 @@ static void passes_arguments_environment_and_folder(void **state)
     fixture_spec(&fixture, CELL_AGENT, argv, &spec);
     spec.command.envp = env;
     spec.command.cwd = "/usr/lib";
-    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), err);
+    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
     assert_string_equal(buf_text(&output.out), "a b||x y|1\n/usr/lib\n");
     fixture_output_done(&output);
     cell_free(cell);
@@ -192,15 +192,15 @@ static void gives_up_at_the_deadline_and_when_told(void **state)
 
     (void)state;
     fixture_spec(&fixture, CELL_AGENT, argv, &spec);
-    assert_done(cell_start(fixture.monitor, &spec, &cell, &err), err);
+    assert_done(cell_start(fixture.monitor, &spec, &cell, &err), &err);
     assert_done(
-        cell_wait(cell, 0, NULL, 0, clock_ns() + SECOND_NS / 50, NULL, &result, &exit, &err), err);
+        cell_wait(cell, 0, NULL, 0, clock_ns() + SECOND_NS / 50, NULL, &result, &exit, &err), &err);
     assert_int_equal(result, CELL_DEADLINE);
-    assert_done(cell_wait(cell, 0, NULL, 0, 0, &stop, &result, &exit, &err), err);
+    assert_done(cell_wait(cell, 0, NULL, 0, 0, &stop, &result, &exit, &err), &err);
     assert_int_equal(result, CELL_STOPPED);
-    assert_done(cell_end(cell, &receipt, &err), err);
+    assert_done(cell_end(cell, &receipt, &err), &err);
     assert_int_equal(receipt.processes, 1);
-    assert_done(cell_wait(cell, 0, NULL, 0, 0, NULL, &result, &exit, &err), err);
+    assert_done(cell_wait(cell, 0, NULL, 0, 0, NULL, &result, &exit, &err), &err);
     assert_int_equal(result, CELL_EXITED);
     assert_int_equal(exit.term_signal, SIGKILL);
     cell_free(cell);
@@ -229,11 +229,11 @@ static void caps_what_it_keeps_and_counts_the_rest(void **state)
     spec.command.fds[0] = spec.command.fds[2] = -1;
     spec.command.fds[1] = ends[1];
     spec.command.fd_count = 3;
-    assert_done(cell_start(fixture.monitor, &spec, &cell, &err), err);
+    assert_done(cell_start(fixture.monitor, &spec, &cell, &err), &err);
     (void)close(ends[1]);
     struct cell_capture captures[] = {{.fd = ends[0], .buf = &kept}};
 
-    assert_done(cell_wait(cell, 0, captures, 1, 0, NULL, &result, &exit, &err), err);
+    assert_done(cell_wait(cell, 0, captures, 1, 0, NULL, &result, &exit, &err), &err);
     assert_int_equal(captures[0].bytes_seen, 300000);
     assert_true(kept.overflowed);
     fd_closep(&captures[0].fd);
@@ -248,7 +248,7 @@ static void write_file(const char *dir, const char *name, const char *content, m
     struct error *err = NULL;
 
     assert_done(fs_write_atomic(AT_FDCWD, path, content, strlen(content), mode, FS_NO_SYNC, &err),
-                err);
+                &err);
     assert_int_equal(chmod(path, mode), 0);
 }
 
@@ -298,7 +298,7 @@ static void start_with_layers(enum cell_workspace_kind kind, char *layers[static
         spec.workspace.layer_fds[i] = open(layers[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
         assert_true(spec.workspace.layer_fds[i] >= 0);
     }
-    assert_done(fixture_run(&fixture, &spec, ret, output, &err), err);
+    assert_done(fixture_run(&fixture, &spec, ret, output, &err), &err);
     for (size_t i = 0; i < 2; i++)
         (void)close(spec.workspace.layer_fds[i]);
 }
@@ -354,7 +354,7 @@ static void overlays_layers_that_the_agent_can_edit(void **state)
     cell_free(cell);
     scoped(mem_freep) char *both = str_format("%s/both", layers[1]);
 
-    assert_done(fs_read_file(AT_FDCWD, both, 100, &untouched, &err), err);
+    assert_done(fs_read_file(AT_FDCWD, both, 100, &untouched, &err), &err);
     assert_string_equal(buf_text(&untouched), "second\n");
     free_layers(layers);
 }
@@ -371,7 +371,7 @@ static void keeps_a_workspace_for_the_next_cell_of_its_role(void **state)
 
     (void)state;
     fixture_spec(&fixture, CELL_GRADER, writes, &spec);
-    assert_done(fixture_run(&fixture, &spec, &first, &output, &err), err);
+    assert_done(fixture_run(&fixture, &spec, &first, &output, &err), &err);
     fixture_output_done(&output);
     fixture_spec(&fixture, CELL_GRADER, reads, &spec);
     spec.workspace =
@@ -379,19 +379,19 @@ static void keeps_a_workspace_for_the_next_cell_of_its_role(void **state)
     /* Not while it is in use. */
     assert_true(fixture_run(&fixture, &spec, &second, &output, &err) < 0);
     error_freep(&err);
-    assert_done(cell_end(first, &receipt, &err), err);
-    assert_done(fixture_run(&fixture, &spec, &second, &output, &err), err);
+    assert_done(cell_end(first, &receipt, &err), &err);
+    assert_done(fixture_run(&fixture, &spec, &second, &output, &err), &err);
     assert_string_equal(buf_text(&output.out), "kept\nkept\nmore\n");
     assert_int_equal(cell_uid(first), cell_uid(second));
     fixture_output_done(&output);
-    assert_done(cell_end(second, &receipt, &err), err);
+    assert_done(cell_end(second, &receipt, &err), &err);
     cell_free(first);
     spec.role = CELL_AGENT;
     spec.workspace.keep_cell_id = cell_id(second);
     assert_true(fixture_run(&fixture, &spec, &third, &output, &err) < 0);
     error_freep(&err);
     spec.role = CELL_GRADER;
-    assert_done(fixture_run(&fixture, &spec, &third, &output, &err), err);
+    assert_done(fixture_run(&fixture, &spec, &third, &output, &err), &err);
     assert_string_equal(buf_text(&output.out), "kept\nmore\nkept\nmore\nmore\n");
     fixture_output_done(&output);
     cell_free(second);
@@ -406,7 +406,7 @@ static void serves_many_connections(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(monitors); i++) {
-        assert_done(monitor_connect(control, &monitors[i], &err), err);
+        assert_done(monitor_connect(control, &monitors[i], &err), &err);
         fixture.monitor = monitors[i];
         assert_prints("echo hello", "hello\n");
     }

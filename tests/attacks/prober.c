@@ -269,7 +269,8 @@ static void trace_child(void)
     pid_t pid = fork();
 
     if (pid == 0) {
-        (void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+            _exit(1);
         (void)raise(SIGSTOP);
         _exit(0);
     }
