@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 
 #include "base/base.h"
+#include "tree_prober.h"
 
 #define LINE_BYTES 512
 #define FDS_MAX 4096
@@ -369,9 +370,28 @@ static void ask_abstract_socket(void)
                 connect(client, (const struct sockaddr *)(const void *)&address, size));
 }
 
-int main(void)
+/* As a worker: "trees" looks at its descriptors, "complain TEXT" and "die" end badly. */
+static bool act_as_worker(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "complain") == 0) {
+        (void)fputs(argv[2], stderr);
+        exit(1);
+    }
+    if (argc > 1 && strcmp(argv[1], "die") == 0)
+        (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGKILL);
+    if (argc > 1 && strcmp(argv[1], "trees") == 0) {
+        ask_descriptors();
+        probe_trees();
+        return true;
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
 {
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    if (act_as_worker(argc, argv))
+        return 0;
     ask_descriptors();
     ask_identity();
     ask_sockets();
@@ -387,5 +407,6 @@ int main(void)
     ask_abstract_socket();
     tell_result("personality", personality(NO_RANDOMIZE));
     tell_result("ioperm", syscall(SYS_ioperm, 0, 1, 0));
+    probe_worker();
     return 0;
 }

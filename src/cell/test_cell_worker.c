@@ -1,0 +1,306 @@
+/*
+ * The worker's cell, with the prober as the worker: what would a program that hostile files took
+ * over be able to do?
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cell/fixture.h"
+
+#define OUTPUT_BYTES_MAX ((size_t)1 << 20)
+
+static struct fixture fixture;
+
+static void assert_done(int r, struct error **err)
+{
+    if (r < 0)
+        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
+}
+
+static int open_fixture(void **state)
+{
+    struct error *err = NULL;
+
+    (void)state;
+    assert_done(fixture_open(&fixture, CELL_NATIVE, &err), &err);
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    (void)state;
+    fixture_close(&fixture);
+    return 0;
+}
+
+static void run(const char *const *args, struct worker_job *job, struct buf *output)
+{
+    struct error *err = NULL;
+
+    job->args = args;
+    job->output_max_bytes = OUTPUT_BYTES_MAX;
+    assert_done(worker_run(fixture.monitor, job, output, &err), &err);
+}
+
+static void assert_answers(const struct buf *output, const char *const *lines)
+{
+    for (; *lines != NULL; lines++) {
+        scoped(mem_freep) char *line = str_format("\n%s\n", *lines);
+
+        if (strstr(buf_text(output), line) == NULL)
+            fail_msg("no line '%s' in:\n%s", *lines, buf_text(output));
+    }
+}
+
+static void can_do_next_to_nothing(void **state)
+{
+    static const char *const args[] = {"all", NULL};
+    static const char *const expected[] = {"caps_get 0000000000000004",
+                                           "socket_unix EPERM",
+                                           "socket_inet EPERM",
+                                           "socket_vsock EPERM",
+                                           "keyctl EPERM",
+                                           "io_uring_setup EPERM",
+                                           "mount EPERM",
+                                           "fsopen EPERM",
+                                           "open_by_handle EPERM",
+                                           "chroot EPERM",
+                                           "unshare_nothing EPERM",
+                                           "setns EPERM",
+                                           "ptrace_1 EPERM",
+                                           "kill_1 EPERM",
+                                           "userns_unshare EPERM",
+                                           "fork EPERM",
+                                           "setuid_0 EPERM",
+                                           "exec_self EPERM",
+                                           "exec_by_fd EPERM",
+                                           "exec_by_lost_fd EBADF",
+                                           "create:/ EROFS",
+                                           "create:/tmp ENOENT",
+                                           "sys_present no",
+                                           "/etc/shadow ENOENT",
+                                           "setxattr EPERM",
+
+                                           "open_files_at_most 512",
+                                           NULL};
+    scoped(buf_done) struct buf output = {0};
+    struct worker_job job = {0};
+
+    (void)state;
+    buf_char(&output, '\n');
+    run(args, &job, &output);
+    assert_answers(&output, expected);
+    assert_true(str_starts(buf_text(&output), "\ndescriptors 0,1,2\n"));
+}
+
+static void gets_its_trees_as_descriptors(void **state)
+{
+    static const char *const args[] = {"trees", NULL};
+    static const char *const expected[] = {"descriptors 0,1,2,3,10,11,12",
+                                           "create_in:10 EROFS",
+                                           "create_in:11 ok",
+                                           "list:10 secret",
+                                           "read:10/secret ok",
+                                           "read:3 ok",
+                                           "write:12 ok",
+                                           NULL};
+    scoped(buf_done) struct buf output = {0};
+    char *source = fixture_dir_new(), *destination = fixture_dir_new();
+    scoped(mem_freep) char *secret = str_format("%s/secret", source);
+    scoped(mem_freep) char *made = str_format("%s/made", destination);
+    scoped(mem_freep) char *file = str_format("%s/file", source);
+    struct worker_job job = {.mount_count = 3, .fd_count = 4};
+    struct error *err = NULL;
+    struct stat status;
+
+    (void)state;
+    /* Not its to read, but for the one capability that it has: files of agents look like this. */
+    assert_done(fs_write_atomic(AT_FDCWD, secret, "s\n", 2, 0000, FS_NO_SYNC, &err), &err);
+    assert_done(fs_write_atomic(AT_FDCWD, file, "f\n", 2, 0600, FS_NO_SYNC, &err), &err);
+    job.mounts[0].fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    job.mounts[1].fd = open(destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    job.mounts[1].writable = true;
+    job.mounts[2].fd = open(file, O_PATH | O_CLOEXEC);
+    job.mounts[2].writable = true;
+    job.fds[3] = open("/usr/bin/env", O_RDONLY | O_CLOEXEC);
+    buf_char(&output, '\n');
+    run(args, &job, &output);
+    assert_answers(&output, expected);
+    /* What it makes is its master's. */
+    assert_int_equal(stat(made, &status), 0);
+    assert_int_equal(status.st_uid, geteuid());
+    for (size_t i = 0; i < 3; i++)
+        (void)close(job.mounts[i].fd);
+    (void)close(job.fds[3]);
+    fixture_dir_free(source);
+    fixture_dir_free(destination);
+}
+
+/* A cell that leaves a workspace behind. */
+static struct cell *leave_workspace(enum cell_workspace_kind kind, int layer_fd,
+                                    const char *command)
+{
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    struct fixture_output output = {0};
+    struct cell_receipt receipt;
+    struct cell_spec spec;
+    struct cell *cell = NULL;
+    struct error *err = NULL;
+
+    fixture_spec(&fixture, CELL_AGENT, argv, &spec);
+    spec.workspace.kind = kind;
+    spec.workspace.layer_count = layer_fd >= 0;
+    spec.workspace.layer_fds[0] = layer_fd;
+    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
+    assert_string_equal(buf_text(&output.out), "");
+    assert_done(cell_end(cell, &receipt, &err), &err);
+    fixture_output_done(&output);
+    return cell;
+}
+
+static void collects_a_copied_workspace_and_again(void **state)
+{
+    static const char *const args[] = {"trees", NULL};
+    static const char *const expected[] = {"descriptors 0,1,2,10", "create_in:10 EROFS",
+                                           "read:10/secret ok", NULL};
+    struct cell *cell =
+        leave_workspace(CELL_WORKSPACE_COPY, -1, "echo x > secret; chmod 000 secret; mkdir -m 0 d");
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        scoped(buf_done) struct buf output = {0};
+        struct worker_job job = {.collect_cell_id = cell_id(cell)};
+
+        buf_char(&output, '\n');
+        run(args, &job, &output);
+        assert_answers(&output, expected);
+    }
+    cell_free(cell);
+}
+
+static void collects_what_an_overlay_holds_with_its_marks(void **state)
+{
+    static const char *const args[] = {"trees", NULL};
+    scoped(buf_done) struct buf output = {0};
+    char *layer = fixture_dir_new();
+    scoped(mem_freep) char *gone = str_format("%s/gone", layer);
+    scoped(mem_freep) char *same = str_format("%s/same", layer);
+    scoped(mem_freep) char *folder = str_format("%s/folder", layer);
+    struct error *err = NULL;
+    bool is_root = monitor_facts(fixture.monitor)->tier == TIER_A;
+
+    (void)state;
+    assert_int_equal(chmod(layer, 0755), 0);
+    assert_done(fs_write_atomic(AT_FDCWD, gone, "g\n", 2, 0644, FS_NO_SYNC, &err), &err);
+    assert_done(fs_write_atomic(AT_FDCWD, same, "s\n", 2, 0644, FS_NO_SYNC, &err), &err);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    int layer_fd = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct cell *cell = leave_workspace(CELL_WORKSPACE_OVERLAY, layer_fd,
+                                        "rm gone; rm -r folder; mkdir folder; echo x > secret");
+    struct worker_job job = {.collect_cell_id = cell_id(cell)};
+
+    assert_true(cell_workspace_layered(cell));
+    buf_char(&output, '\n');
+    run(args, &job, &output);
+    const char *const expected[] = {"list:10 folder",
+                                    "list:10 gone",
+                                    "list:10 secret",
+                                    "whiteout:10/gone yes",
+                                    is_root ? "trusted_opaque:10/folder y"
+                                            : "user_opaque:10/folder y",
+                                    NULL};
+
+    assert_answers(&output, expected);
+    assert_null(strstr(buf_text(&output), "list:10 same"));
+    (void)close(layer_fd);
+    cell_free(cell);
+    fixture_dir_free(layer);
+}
+
+static void turns_a_complaint_into_an_error(void **state)
+{
+    static const struct {
+        const char *args[4];
+        enum error_code code;
+        const char *message;
+    } cases[] = {
+        {{"complain", "limit: too much of it\n", NULL}, ERROR_LIMIT, "too much of it"},
+        {{"complain", "task: a.yaml: no\n", NULL}, ERROR_TASK, "a.yaml: no"},
+        {{"complain", "nothing of ours", NULL},
+         ERROR_BUG,
+         "the worker failed with status 1: nothing of ours"},
+        {{"complain", "", NULL}, ERROR_BUG, "the worker failed with status 1"},
+        {{"die", NULL}, ERROR_SYSTEM, "the worker was killed by signal 9"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct worker_job job = {.args = cases[i].args};
+        scoped(buf_done) struct buf output = {0};
+        scoped(error_freep) struct error *err = NULL;
+
+        assert_int_equal(worker_run(fixture.monitor, &job, &output, &err), -(int)cases[i].code);
+        assert_string_equal(error_message(err), cases[i].message);
+    }
+}
+
+static void refuses_more_output_than_wanted(void **state)
+{
+    static const char *const args[] = {"all", NULL};
+    struct worker_job job = {.args = args, .output_max_bytes = 10};
+    scoped(buf_done) struct buf output = {0};
+    scoped(error_freep) struct error *err = NULL;
+
+    (void)state;
+    assert_int_equal(worker_run(fixture.monitor, &job, &output, &err), -ERROR_LIMIT);
+}
+
+static void gives_graders_the_worker_as_a_program(void **state)
+{
+    static const char *const argv[] = {CELL_WORKER_PATH, "complain", "task: here\n", NULL};
+    struct fixture_output output = {0};
+    struct cell_spec spec;
+    struct cell *cell = NULL;
+    struct error *err = NULL;
+
+    (void)state;
+    fixture_spec(&fixture, CELL_GRADER, argv, &spec);
+    spec.mounts[1] = monitor_worker_mount(fixture.monitor);
+    spec.mount_count = 2;
+    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
+    assert_string_equal(buf_text(&output.out), "task: here\n");
+    assert_int_equal(output.exit.exit_code, 1);
+    fixture_output_done(&output);
+    cell_free(cell);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+
+static int run_groups(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(can_do_next_to_nothing),
+        TEST(gets_its_trees_as_descriptors),
+        TEST(collects_a_copied_workspace_and_again),
+        TEST(collects_what_an_overlay_holds_with_its_marks),
+        TEST(turns_a_complaint_into_an_error),
+        TEST(refuses_more_output_than_wanted),
+        TEST(gives_graders_the_worker_as_a_program),
+    };
+
+    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return fixture_run_as_all(run_groups);
+}
