@@ -223,12 +223,15 @@ int content_pattern(const json_t *spec, const struct buf *content, struct buf *d
     bool wanted = json_get_bool(spec, "must_match", true);
     scoped(regex_freep) struct regex *regex = NULL;
     unsigned flags = 0;
+
+    ASSERT(pattern != NULL); /* checked at load */
     int r = regex_flags_parse(json_object_get(spec, "flags"), &flags, err);
 
     if (r == 0)
         r = regex_compile(pattern, flags, &regex, err);
     if (r < 0)
         return r;
+    ASSERT(regex != NULL);
     enum regex_outcome outcome = regex_search(regex, buf_text(content), content->size_bytes);
 
     if (outcome == REGEX_LIMIT) {

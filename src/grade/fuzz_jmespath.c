@@ -47,11 +47,9 @@ static void ask(const char *text, json_t *document)
     ASSERT((r == 0) == (expression != NULL));
     ASSERT((r == 0) == (err == NULL));
     if (r < 0) {
-        size_t offset = 0;
-
         ASSERT(r == -ERROR_TASK || r == -ERROR_LIMIT);
-        if (sscanf(error_message(err), "offset %zu:", &offset) == 1)
-            ASSERT(offset <= strlen(text));
+        if (str_starts(error_message(err), "offset "))
+            ASSERT(strtoul(error_message(err) + strlen("offset "), NULL, 10) <= strlen(text));
         return;
     }
     scoped(mem_freep) char *before = text_of(document);

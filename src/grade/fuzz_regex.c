@@ -33,11 +33,9 @@ static void ask(const char *pattern, unsigned flags, const char *subject, size_t
     ASSERT((r == 0) == (regex != NULL));
     ASSERT((r == 0) == (err == NULL));
     if (r < 0) {
-        size_t offset = 0;
-
         ASSERT(r == -ERROR_TASK || r == -ERROR_LIMIT);
-        if (sscanf(error_message(err), "offset %zu:", &offset) == 1)
-            ASSERT(offset <= strlen(pattern));
+        if (str_starts(error_message(err), "offset "))
+            ASSERT(strtoul(error_message(err) + strlen("offset "), NULL, 10) <= strlen(pattern));
         return;
     }
     text_append_utf8(&valid, subject, size);

@@ -53,7 +53,9 @@ static bool is_digit(char c)
 
 static char at(const struct lexer *lexer, size_t position)
 {
-    return position < lexer->size ? lexer->text[position] : '\0';
+    if (position < lexer->size)
+        return lexer->text[position];
+    return '\0';
 }
 
 /*
@@ -89,8 +91,8 @@ static void unescape_quote(struct buf *buf, const char *text, size_t size, char 
 
 static int lex_raw_string(struct lexer *lexer)
 {
-    size_t offset = lexer->position, size;
-    const char *text;
+    size_t offset = lexer->position, size = 0;
+    const char *text = NULL;
     int r = read_between(lexer, '\'', &text, &size);
 
     if (r < 0)
@@ -105,8 +107,8 @@ static int lex_raw_string(struct lexer *lexer)
 
 static int lex_quoted_name(struct lexer *lexer)
 {
-    size_t offset = lexer->position, size;
-    const char *text;
+    size_t offset = lexer->position, size = 0;
+    const char *text = NULL;
     int r = read_between(lexer, '"', &text, &size);
 
     if (r < 0)
@@ -132,8 +134,8 @@ static json_t *read_json(const char *text, size_t size)
 /* JSON in backticks; what is no JSON is the text of a string (the older form of literals). */
 static int lex_literal(struct lexer *lexer)
 {
-    size_t offset = lexer->position, size;
-    const char *text;
+    size_t offset = lexer->position, size = 0;
+    const char *text = NULL;
     int r = read_between(lexer, '`', &text, &size);
 
     if (r < 0)

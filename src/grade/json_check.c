@@ -279,12 +279,16 @@ static int evaluate_assertion(const json_t *spec, json_t *data, enum outcome *re
     struct assertion assertion = {0};
     int r = read_assertion(spec, &assertion, err);
 
-    if (r == 0)
-        r = jmespath_compile(assertion.expression, &expression, err);
     if (r < 0)
         return r;
+    ASSERT(assertion.expression != NULL);
+    r = jmespath_compile(assertion.expression, &expression, err);
+    if (r < 0)
+        return r;
+    ASSERT(expression != NULL);
     r = jmespath_evaluate(expression, data, &actual, &inner);
     if (r == 0) {
+        ASSERT(actual != NULL);
         *ret = apply(&assertion, actual);
         explain(&assertion, actual, *ret, details);
         return 0;

@@ -150,6 +150,9 @@ int schema_validate(const struct schema *schema, json_t *data, bool *ret_valid,
     };
     bool valid = schema_holds(&validation, schema->document, data);
 
+    /* What was not looked at to its end has no answer. */
+    if (validation.budget.exhausted)
+        valid = schema_fail_limit(&validation, "the data takes too much work");
     buf_done(&validation.pointer);
     if (validation.failed)
         return -ERROR_LIMIT;

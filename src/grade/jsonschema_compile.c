@@ -147,11 +147,15 @@ static char *unescape_pointer(const char *part)
     scoped(buf_done) struct buf name = {0};
 
     for (; *part != '\0'; part++) {
-        bool escape = part[0] == '~' && (part[1] == '0' || part[1] == '1');
-
-        if (escape)
+        if (str_starts(part, "~0")) {
+            buf_char(&name, '~');
             part++;
-        buf_char(&name, escape ? (*part == '0' ? '~' : '/') : *part);
+        } else if (str_starts(part, "~1")) {
+            buf_char(&name, '/');
+            part++;
+        } else {
+            buf_char(&name, *part);
+        }
     }
     return buf_take(&name);
 }

@@ -34,15 +34,6 @@ static bool check_type(struct validation *validation, const json_t *type, const 
     return schema_complain(validation, value, "type %s", buf_text(&names));
 }
 
-static bool is_equal(struct validation *validation, const json_t *a, const json_t *b)
-{
-    bool equal = value_equal(a, b, &validation->budget);
-
-    if (validation->budget.exhausted)
-        return schema_fail_limit(validation, "the data takes too much work");
-    return equal;
-}
-
 static bool check_constants(struct validation *validation, const json_t *schema,
                             const json_t *value)
 {
@@ -52,12 +43,12 @@ static bool check_constants(struct validation *validation, const json_t *schema,
     scoped(buf_done) struct buf text = {0};
 
     for (size_t i = 0; i < json_array_size(list) && !valid; i++)
-        valid = is_equal(validation, json_array_get(list, i), value);
+        valid = value_equal(json_array_get(list, i), value, &validation->budget);
     if (!valid) {
         value_show(&text, list, 200);
         (void)schema_complain(validation, value, "one of %s", buf_text(&text)); /* is false */
     }
-    if (constant == NULL || is_equal(validation, constant, value))
+    if (constant == NULL || value_equal(constant, value, &validation->budget))
         return valid;
     buf_clear(&text);
     value_show(&text, constant, 200);
@@ -306,8 +297,6 @@ static bool check_unique(struct validation *validation, const json_t *array)
 
     for (i = 0; i < count; i++)
         free(texts[i].text);
-    if (validation->budget.exhausted)
-        return schema_fail_limit(validation, "the data takes too much work");
     return twin == 0 ||
            schema_complain(validation, array, "different items, numbers %zu and %zu are equal",
                            first, second);

@@ -38,7 +38,9 @@ static char peek(const struct translator *translator, size_t ahead)
 {
     size_t i = translator->i + ahead;
 
-    return i < translator->size ? translator->pattern[i] : '\0';
+    if (i < translator->size)
+        return translator->pattern[i];
+    return '\0';
 }
 
 /* Appends text that stands for what is read at the next byte. */
@@ -278,7 +280,10 @@ static int translate_condition(struct translator *translator)
 /* At "(". */
 static int translate_group(struct translator *translator)
 {
-    char c = peek(translator, 1) == '?' ? peek(translator, 2) : '\0';
+    char c = '\0';
+
+    if (peek(translator, 1) == '?')
+        c = peek(translator, 2);
 
     if (c == '#') {
         size_t length = strcspn(translator->pattern + translator->i, ")");

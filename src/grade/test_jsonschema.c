@@ -294,6 +294,34 @@ static void depth_and_work_have_limits(void **state)
     assert_non_null(strstr(pattern, "takes too long"));
 }
 
+/* count arrays of a thousand zeros and then their number, from first on. */
+static void long_arrays(struct buf *text, int first, int count)
+{
+    buf_char(text, '[');
+    for (int i = 0; i < count; i++) {
+        buf_text_append(text, i == 0 ? "[" : ",[");
+        for (int n = 0; n < 1000; n++)
+            buf_text_append(text, "0,");
+        buf_format(text, "%d]", first + i);
+    }
+    buf_char(text, ']');
+}
+
+static void comparing_with_an_enum_is_work_too(void **state)
+{
+    scoped(buf_done) struct buf schema = {0};
+    scoped(buf_done) struct buf data = {0};
+
+    (void)state;
+    buf_text_append(&schema, "{\"items\":{\"enum\":");
+    long_arrays(&schema, 1000, 100);
+    buf_text_append(&schema, "}}");
+    long_arrays(&data, 0, 120);
+    scoped(mem_freep) char *got = complaints(buf_text(&schema), buf_text(&data));
+
+    assert_non_null(strstr(got, "too much work"));
+}
+
 static void many_equal_items_are_found_in_time(void **state)
 {
     scoped(buf_done) struct buf data = {0};
@@ -316,6 +344,7 @@ int main(void)
         cmocka_unit_test(complaints_say_where_what_and_what_else),
         cmocka_unit_test(what_is_no_schema_is_said_with_its_place),
         cmocka_unit_test(depth_and_work_have_limits),
+        cmocka_unit_test(comparing_with_an_enum_is_work_too),
         cmocka_unit_test(many_equal_items_are_found_in_time),
     };
 

@@ -43,6 +43,17 @@ int value_parse(const char *text, size_t size, json_t **ret, struct error **err)
     return 0;
 }
 
+/* jansson's iterators take no const object but change none. */
+static json_t *iterable(const json_t *object)
+{
+    union {
+        const json_t *given;
+        json_t *taken;
+    } same = {.given = object};
+
+    return same.taken;
+}
+
 /* --- comparing ------------------------------------------------------------------------------- */
 
 static int order(bool less, bool greater)
@@ -110,10 +121,9 @@ static bool equal_objects(const json_t *a, const json_t *b, struct budget *budge
     const char *key;
     json_t *member;
 
-    /* The macro takes no const object but changes none. */
-    void *iterator = json_object_iter((json_t *)(uintptr_t)a);
+    void *iterator = json_object_iter(iterable(a));
 
-    for (; iterator != NULL; iterator = json_object_iter_next((json_t *)(uintptr_t)a, iterator)) {
+    for (; iterator != NULL; iterator = json_object_iter_next(iterable(a), iterator)) {
         key = json_object_iter_key(iterator);
         member = json_object_get(b, key);
         if (member == NULL || !value_equal(json_object_iter_value(iterator), member, budget))
@@ -273,11 +283,11 @@ static void write_object(struct writer *writer, const json_t *object)
 {
     size_t count = json_object_size(object), n = 0;
     scoped(mem_freep) const char **keys = mem_new(count + 1, sizeof(*keys));
-    void *iterator = json_object_iter((json_t *)(uintptr_t)object);
+    void *iterator = json_object_iter(iterable(object));
 
     for (; iterator != NULL && n < count; n++) {
         keys[n] = json_object_iter_key(iterator);
-        iterator = json_object_iter_next((json_t *)(uintptr_t)object, iterator);
+        iterator = json_object_iter_next(iterable(object), iterator);
     }
     if (writer->style == VALUE_SORTED)
         qsort(keys, n, sizeof(*keys), compare_keys);
