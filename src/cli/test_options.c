@@ -70,22 +70,25 @@ static const struct command command = {
     .operands_max = 3,
 };
 
-/* Parses the words up to the first NULL. */
-static int parse(const struct command *which, char **words, struct arguments *ret,
+/* Parses the words up to the first NULL, which live on as long as the test does. */
+static int parse(const struct command *which, const char *const *words, struct arguments *ret,
                  struct error **err)
 {
+    static char *argv[OPTION_LIST_MAX + 2];
     int count = 0;
 
-    while (words[count] != NULL)
-        count++;
-    return options_parse(which, count, words, ret, err);
+    for (; words[count] != NULL; count++)
+        memcpy(&argv[count], &words[count], sizeof(words[count]));
+    argv[count] = NULL;
+    return options_parse(which, count, argv, ret, err);
 }
 
 static void every_spelling_is_understood(void **state)
 {
     (void)state;
-    char *words[] = {"a",   "--json", "--driver=tempdir", "-t", "x", "-ty", "--tags", "z=1", "-vqv",
-                     "-j4", "b",      "--resume",         "-o", "-", "--",  "--json", NULL};
+    const char *words[] = {
+        "a",   "--json", "--driver=tempdir", "-t", "x", "-ty", "--tags", "z=1", "-vqv",
+        "-j4", "b",      "--resume",         "-o", "-", "--",  "--json", NULL};
     scoped(arguments_done) struct arguments arguments = {0};
 
     assert_int_equal(parse(&command, words, &arguments, NULL), 0);
@@ -111,7 +114,7 @@ static void every_spelling_is_understood(void **state)
 static void what_is_not_given_keeps_its_default(void **state)
 {
     (void)state;
-    char *words[] = {"--resume=force", NULL};
+    const char *words[] = {"--resume=force", NULL};
     scoped(arguments_done) struct arguments arguments = {0};
 
     assert_int_equal(parse(&command, words, &arguments, NULL), 0);
@@ -128,8 +131,8 @@ static void a_program_after_dashes_is_left_alone(void **state)
 {
     (void)state;
     struct command cell = command;
-    char *with[] = {"task", "--json", "--", "ls", "--json", "-j", "--", NULL};
-    char *empty[] = {"--", NULL};
+    const char *with[] = {"task", "--json", "--", "ls", "--json", "-j", "--", NULL};
+    const char *empty[] = {"--", NULL};
     scoped(arguments_done) struct arguments arguments = {0};
     scoped(arguments_done) struct arguments of_empty = {0};
 
@@ -149,7 +152,7 @@ static void mistakes_are_named(void **state)
 {
     (void)state;
     static const struct {
-        char *words[5];
+        const char *words[5];
         const char *complaint;
     } cases[] = {
         {{"--jsn"}, "unknown option '--jsn', did you mean '--json'?"},
@@ -170,7 +173,7 @@ static void mistakes_are_named(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         scoped(arguments_done) struct arguments arguments = {0};
         scoped(error_freep) struct error *err = NULL;
-        char *words[6] = {NULL};
+        const char *words[6] = {NULL};
 
         memcpy(words, cases[i].words, sizeof(cases[i].words));
         assert_int_equal(parse(&command, words, &arguments, &err), -ERROR_USER);
@@ -182,7 +185,7 @@ static void an_operand_may_be_due(void **state)
 {
     (void)state;
     struct command report = command;
-    char *none[] = {NULL}, *help[] = {"--help", NULL};
+    const char *none[] = {NULL}, *help[] = {"--help", NULL};
     scoped(arguments_done) struct arguments arguments = {0};
     scoped(arguments_done) struct arguments of_help = {0};
     scoped(error_freep) struct error *err = NULL;
@@ -199,7 +202,7 @@ static void an_operand_may_be_due(void **state)
 static void a_list_has_an_end(void **state)
 {
     (void)state;
-    scoped(mem_freep) char **words = mem_new(OPTION_LIST_MAX + 2, sizeof(*words));
+    scoped(mem_freep) const char **words = mem_new(OPTION_LIST_MAX + 2, sizeof(*words));
     scoped(arguments_done) struct arguments arguments = {0};
     scoped(arguments_done) struct arguments fuller = {0};
 
