@@ -12,6 +12,7 @@
 
 /* A run_command's own timeout wins; without one it is this, or the sandbox's limit when smaller. */
 #define COMMAND_TIMEOUT_MS 30000u
+#define CHANGES_BYTES_MAX ((size_t)1 << 20) /* larger ones hold changes in any case */
 
 /* The text of the last thing that the agent said; owned. */
 static char *final_text(const struct event_log *events)
@@ -123,6 +124,24 @@ static void grade_files_done(struct grade_files *files)
     fd_closep(&files->changes_fd);
 }
 
+/* The workspace is as it was staged: there is nothing to lay over it. */
+static bool left_as_staged(int dir_fd, const struct trial_record *record)
+{
+    static const char *const lists[] = {"added", "modified", "deleted", "moved"};
+    scoped(json_freep) json_t *changes = NULL;
+    bool unchanged = true;
+
+    if (record->artifacts.files > 0 ||
+        json_load(dir_fd, "changes.json", CHANGES_BYTES_MAX, &changes, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        const json_t *list = json_get_array(changes, lists[i]);
+
+        unchanged = unchanged && list != NULL && json_array_size(list) == 0;
+    }
+    return unchanged;
+}
+
 static int open_files(int dir_fd, struct grade_files *files, struct error **err)
 {
     files->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -190,7 +209,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .suite_variables = &private_half->suite_variables,
         .suite_root = private_half->suite_root,
         .input_dir = input_dir,
-        .tar_fd = files.tar_fd,
+        .tar_fd = left_as_staged(job->dir_fd, record) ? -1 : files.tar_fd,
         .changes_fd = files.changes_fd,
         .events = buf_text(&event_lines),
         .final_text = final,
