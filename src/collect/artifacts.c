@@ -79,7 +79,7 @@ static int read_wanted(void *context, int tar_fd, const struct artifact *artifac
                          wanted->max_bytes);
     bytes = mem_new(COPY_BYTES, 1);
     for (uint64_t at = 0; at < artifact->size_bytes;) {
-        size_t size;
+        size_t size = 0;
         int r = read_piece(tar_fd, artifact, at, bytes, &size, err);
 
         if (r < 0)
@@ -163,7 +163,7 @@ static int write_file(struct extraction *extraction, int tar_fd, const struct ar
                       int to, struct error **err)
 {
     for (uint64_t at = 0; at < artifact->size_bytes;) {
-        size_t size;
+        size_t size = 0;
         int r = read_piece(tar_fd, artifact, at, extraction->bytes, &size, err);
 
         if (r == 0)

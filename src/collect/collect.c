@@ -220,6 +220,15 @@ void collect_file_done(struct collect_file *file)
     buf_done(&file->content);
 }
 
+/* Hands the file over: what stays behind is empty. */
+static struct collect_file file_take(struct collect_file *file)
+{
+    struct collect_file taken = *file;
+
+    *file = (struct collect_file){0};
+    return taken;
+}
+
 static bool parse_state(const char *text, enum collect_file_state *ret)
 {
     static const char *const names[] = {
@@ -281,8 +290,7 @@ int collect_file_parse(const char *text, size_t size, struct collect_file *ret, 
     file.size_bytes = (uint64_t)json_get_int(header, "size", 0);
     file.match_count = (uint64_t)json_get_int(header, "match_count", 0);
     buf_append(&file.content, newline + 1, size - length - 1);
-    *ret = file;
-    file = (struct collect_file){0};
+    *ret = file_take(&file);
     return 0;
 }
 

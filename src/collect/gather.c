@@ -224,6 +224,7 @@ static int visit_link(struct gather *gather, const struct walk_entry *walked,
     entry->mode = 0777;
     entry->size_bytes = (uint64_t)length;
     gather_entry(gather, entry, NULL);
+    entry->target = NULL; /* it was borrowed from here */
     return 0;
 }
 

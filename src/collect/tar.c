@@ -52,8 +52,11 @@ static void put_octal(char *field, size_t size, uint64_t value)
 /* A field of text: what fits, bytes that are not ASCII as '_'. */
 static void put_text(char *field, size_t size, const char *text)
 {
-    for (size_t i = 0; i < size && text[i] != '\0'; i++)
-        field[i] = (unsigned char)text[i] < 0x80 ? text[i] : '_';
+    for (size_t i = 0; i < size && text[i] != '\0'; i++) {
+        field[i] = '_';
+        if ((unsigned char)text[i] < 0x80)
+            field[i] = text[i];
+    }
 }
 
 static void put_block(struct buf *buf, const struct header *filled)

@@ -218,7 +218,8 @@ static int take_end(struct tar_reader *reader, struct error **err)
 
     if (r < 0)
         return r;
-    if (!is_zero(reader->header.data, 2 * TAR_BLOCK_BYTES) || reader->next != reader->size_bytes)
+    if (!is_zero(reader->header.data, (size_t)2 * TAR_BLOCK_BYTES) ||
+        reader->next != reader->size_bytes)
         return not_ours(reader, "something after the end", err);
     return 0;
 }

@@ -30,6 +30,15 @@ static void level_done(struct level *level)
     str_list_done(&level->names);
 }
 
+/* Hands the level over: what stays behind is empty. */
+static struct level level_take(struct level *level)
+{
+    struct level taken = *level;
+
+    *level = (struct level){.fd = -1};
+    return taken;
+}
+
 static void state_done(struct state *state)
 {
     while (state->count > 0)
@@ -97,8 +106,7 @@ static int push(struct state *state, int fd_taken, size_t path_length, struct er
         r = walk->enter(walk->context, state->path, &level.names, err);
     if (r < 0)
         return r;
-    state->levels[state->count++] = level;
-    level = (struct level){.fd = -1};
+    state->levels[state->count++] = level_take(&level);
     return WALK_ENTER;
 }
 

@@ -215,7 +215,7 @@ static int run_stat_key(const struct options *options, struct error **err)
     scoped(buf_done) struct buf text = {0};
     char hex[SHA256_HEX_CHARS + 1];
     struct sha256 digest;
-    uint64_t newest_ns;
+    uint64_t newest_ns = 0;
     int r = tree_stat_key(WORKER_FD, &options->rules, &digest, &newest_ns, err);
 
     if (r < 0)
@@ -277,26 +277,26 @@ static int print_counts(const struct gather_counts *counts, const struct gather_
     return print(&text, err);
 }
 
-static int run_collect(struct options *options, struct error **err)
+static int run_collect(const struct options *options, struct error **err)
 {
     scoped(buf_done) struct buf text = {0};
     scoped(manifest_done) struct manifest staged = {0};
     scoped(gather_freep) struct gather *gather = NULL;
-    struct gather_input *input = &options->gather;
-    struct gather_counts counts;
+    struct gather_input input = options->gather;
+    struct gather_counts counts = {0};
     int r = fs_read_fd(3, "the staged manifest", MANIFEST_BYTES_MAX, &text, err);
 
     if (r == 0)
         r = manifest_read("the staged manifest", buf_text(&text), text.size_bytes, &staged, err);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < input->layer_count; i++)
-        input->layer_fds[i] = WORKER_FD + (int)i;
-    input->workspace_fd = WORKER_FD + (int)input->layer_count;
-    input->staged = &staged;
-    input->max_bytes = options->max_bytes;
-    input->max_entries = options->rules.max_entries;
-    r = gather_find(input, &gather, err);
+    for (size_t i = 0; i < input.layer_count; i++)
+        input.layer_fds[i] = WORKER_FD + (int)i;
+    input.workspace_fd = WORKER_FD + (int)input.layer_count;
+    input.staged = &staged;
+    input.max_bytes = options->max_bytes;
+    input.max_entries = options->rules.max_entries;
+    r = gather_find(&input, &gather, err);
     if (r == 0)
         r = gather_write(gather, 4, 5, &counts, err);
     return r < 0 ? r : print_counts(&counts, gather_refused(gather), err);

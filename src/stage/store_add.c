@@ -178,7 +178,7 @@ static int make_stat_key(struct request *request, struct error **err)
 {
     struct timespec before;
     struct sha256 stat_digest;
-    uint64_t newest_ns;
+    uint64_t newest_ns = 0;
 
     /* A single file costs no more to copy; private entries have no keys. */
     if (request->half == STORE_PRIVATE || request->source->file_name != NULL)
