@@ -54,7 +54,7 @@ struct collect_source view_collect_source(const struct view *view) nonnull(1);
 
 /*
  * The /etc of every cell as an entry of the public half: an allowlist of the host's, only what
- * everybody may read (docs/formats/view.md). Found by stat key when nothing of it changed.
+ * everybody may read (docs/formats/store.md). Found by stat key when nothing of it changed.
  */
 must_check int etc_tree(struct store *store, struct layer *ret, struct error **err) nonnull(1, 2);
 

@@ -147,7 +147,7 @@ static char *run_script(struct cell *cell, const char *script)
 static struct cell *start(const struct place *place, const struct view *view, enum cell_role role)
 {
     struct cell_spec spec = {0};
-    struct cell *cell;
+    struct cell *cell = NULL;
     struct error *err = NULL;
 
     if (view_fill_cell(view, place->monitor, role, &spec, &err) < 0 ||
