@@ -63,93 +63,115 @@ static int set_owner(int fd, const struct copy_options *options)
     return options->set_owner && fchown(fd, options->uid, options->gid) < 0 ? -errno : 0;
 }
 
-static int copy_regular(int from_dir, int to_dir, const char *name, const struct stat *status,
-                        const struct copy_options *options)
+/* One name, from a directory of the source to the one that takes its place. */
+struct entry {
+    int from_dir, to_dir;
+    const char *name;
+    struct stat status;
+    const struct copy_options *options;
+    int depth;
+};
+
+static int finish_regular(int to, const struct entry *entry)
 {
-    int from = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const struct timespec times[2] = {entry->status.st_atim, entry->status.st_mtim};
+    int r = set_owner(to, entry->options);
+
+    if (r == 0 && (fchmod(to, entry->status.st_mode & 0777) < 0 || futimens(to, times) < 0))
+        r = -errno;
+    return r;
+}
+
+static int copy_regular(const struct entry *entry)
+{
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int from = openat(entry->from_dir, entry->name, flags);
 
     if (from < 0)
         return -errno;
-    int r = clear_name(to_dir, name, 0);
-    int to = r < 0 ? r : openat(to_dir, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    int r = clear_name(entry->to_dir, entry->name, 0);
+    int to = -1;
 
-    if (to >= 0) {
-        const struct timespec times[2] = {status->st_atim, status->st_mtim};
-
-        r = copy_file(from, to);
-        if (r == 0)
-            r = set_owner(to, options);
-        if (r == 0 && (fchmod(to, status->st_mode & 0777) < 0 || futimens(to, times) < 0))
-            r = -errno;
-        if (close(to) < 0 && r == 0)
-            r = -errno;
-    } else if (r == 0) {
-        r = -errno;
+    if (r == 0) {
+        to = openat(entry->to_dir, entry->name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        r = to < 0 ? -errno : copy_file(from, to);
     }
+    if (r == 0)
+        r = finish_regular(to, entry);
+    if (to >= 0 && close(to) < 0 && r == 0)
+        r = -errno;
     (void)close(from); /* read only */
     return r;
 }
 
-static int copy_link(int from_dir, int to_dir, const char *name, const struct copy_options *options)
+static int copy_link(const struct entry *entry)
 {
+    const struct copy_options *options = entry->options;
     char target[LINK_BYTES_MAX];
-    ssize_t n = readlinkat(from_dir, name, target, sizeof(target) - 1);
+    ssize_t n = readlinkat(entry->from_dir, entry->name, target, sizeof(target) - 1);
 
     if (n < 0)
         return -errno;
     target[n] = '\0';
-    int r = clear_name(to_dir, name, 0);
+    int r = clear_name(entry->to_dir, entry->name, 0);
 
     if (r < 0)
         return r;
-    if (symlinkat(target, to_dir, name) < 0)
+    if (symlinkat(target, entry->to_dir, entry->name) < 0)
         return -errno;
     if (options->set_owner &&
-        fchownat(to_dir, name, options->uid, options->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        fchownat(entry->to_dir, entry->name, options->uid, options->gid, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return 0;
 }
 
-static int copy_subdir(int from_dir, int to_dir, const char *name, const struct stat *status,
-                       const struct copy_options *options, int depth)
+/* An earlier layer's directory of the name is kept, anything else makes way. */
+static int make_subdir(const struct entry *entry)
 {
     struct stat existing;
 
-    if (fstatat(to_dir, name, &existing, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(existing.st_mode)) {
-        int r = clear_name(to_dir, name, 0);
+    if (fstatat(entry->to_dir, entry->name, &existing, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(existing.st_mode))
+        return 0;
+    int r = clear_name(entry->to_dir, entry->name, 0);
 
-        if (r < 0)
-            return r;
-        if (mkdirat(to_dir, name, 0700) < 0)
-            return -errno;
-    }
+    if (r < 0)
+        return r;
+    return mkdirat(entry->to_dir, entry->name, 0700) < 0 ? -errno : 0;
+}
+
+static int copy_subdir(const struct entry *entry)
+{
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int from = openat(from_dir, name, flags);
-    int to = openat(to_dir, name, flags);
-    int r = from < 0 || to < 0 ? -errno : copy_dir(from, to, options, depth + 1);
+    int r = make_subdir(entry);
 
+    if (r < 0)
+        return r;
+    int to = openat(entry->to_dir, entry->name, flags);
+
+    if (to < 0)
+        return -errno;
+    int from = openat(entry->from_dir, entry->name, flags);
+
+    r = from < 0 ? -errno : copy_dir(from, to, entry->options, entry->depth + 1);
     if (r == 0)
-        r = set_owner(to, options);
-    if (r == 0 && fchmod(to, status->st_mode & 01777) < 0)
+        r = set_owner(to, entry->options);
+    if (r == 0 && fchmod(to, entry->status.st_mode & 01777) < 0)
         r = -errno;
-    if (to >= 0)
-        (void)close(to); /* a directory */
+    (void)close(to); /* a directory */
     return r;
 }
 
-static int copy_entry(int from_dir, int to_dir, const char *name,
-                      const struct copy_options *options, int depth)
+static int copy_entry(struct entry *entry)
 {
-    struct stat status;
-
-    if (fstatat(from_dir, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(entry->from_dir, entry->name, &entry->status, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    if (S_ISREG(status.st_mode))
-        return copy_regular(from_dir, to_dir, name, &status, options);
-    if (S_ISDIR(status.st_mode))
-        return copy_subdir(from_dir, to_dir, name, &status, options, depth);
-    if (S_ISLNK(status.st_mode))
-        return copy_link(from_dir, to_dir, name, options);
+    if (S_ISREG(entry->status.st_mode))
+        return copy_regular(entry);
+    if (S_ISDIR(entry->status.st_mode))
+        return copy_subdir(entry);
+    if (S_ISLNK(entry->status.st_mode))
+        return copy_link(entry);
     return -EINVAL; /* a store holds nothing else */
 }
 
@@ -157,7 +179,7 @@ static int copy_entry(int from_dir, int to_dir, const char *name,
 static int copy_dir(int from_fd, int to_fd, const struct copy_options *options, int depth)
 {
     DIR *dir = depth > COPY_DEPTH_MAX ? NULL : fdopendir(from_fd);
-    struct dirent *entry;
+    const struct dirent *found;
     int r = 0;
 
     if (dir == NULL) {
@@ -165,9 +187,15 @@ static int copy_dir(int from_fd, int to_fd, const struct copy_options *options, 
         (void)close(from_fd); /* read only */
         return r;
     }
-    while (r == 0 && (entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = copy_entry(from_fd, to_fd, entry->d_name, options, depth);
+    while (r == 0 && (found = readdir(dir)) != NULL) {
+        struct entry entry = {.from_dir = from_fd,
+                              .to_dir = to_fd,
+                              .name = found->d_name,
+                              .options = options,
+                              .depth = depth};
+
+        if (strcmp(found->d_name, ".") != 0 && strcmp(found->d_name, "..") != 0)
+            r = copy_entry(&entry);
     }
     (void)closedir(dir); /* read only */
     return r;

@@ -1,5 +1,5 @@
 /*
- * emit_seccomp: writes the cell's seccomp programs as a C header, at build time.
+ * emit_seccomp: writes the cell's seccomp programs as a C file, at build time.
  *
  * Lists of system calls become BPF by libseccomp, sorted as a binary tree. Before each stands a
  * short prologue of our own for what its rules cannot say: deny an ioctl by its low 32 bits while
@@ -292,13 +292,28 @@ static scmp_filter_ctx new_filter(uint32_t otherwise)
     return ctx;
 }
 
+static void print_table(void)
+{
+    static const char *const rows[][2] = {{"FILTER_CELL", "cell"},
+                                          {"FILTER_CELL_NO_PTRACE", "cell_no_ptrace"},
+                                          {"FILTER_INIT", "init"},
+                                          {"FILTER_WORKER", "worker"}};
+
+    (void)printf("const struct seccomp_program seccomp_programs[] = {\n");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        (void)printf("    [%s] = {seccomp_%s, sizeof(seccomp_%s) / sizeof(seccomp_%s[0])},\n",
+                     rows[i][0], rows[i][1], rows[i][1], rows[i][1]);
+    (void)printf("};\n");
+}
+
 int main(int argc, char **argv)
 {
     bool sanitized = argc > 2 && strcmp(argv[2], "sanitized") == 0;
 
     if (argc < 2 || freopen(argv[1], "w", stdout) == NULL)
         fail("output", -EINVAL);
-    (void)printf("/* Made by emit_seccomp.c: change that. */\n#include <linux/filter.h>\n\n");
+    (void)printf("/* Made by emit_seccomp.c: change that. */\n"
+                 "#include \"cell/seccomp_programs.h\"\n\n");
     scmp_filter_ctx ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
 
     add_cell_rules(ctx, true);
@@ -320,6 +335,7 @@ int main(int argc, char **argv)
         allow(ctx, sanitizer_calls, ARRAY_SIZE(sanitizer_calls));
     print_program("seccomp_worker", ctx, false);
     seccomp_release(ctx);
+    print_table();
     if (fflush(stdout) != 0 || ferror(stdout))
         fail("output", -EIO);
     return 0;

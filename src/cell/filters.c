@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "cell/seccomp_programs.h"
 #include "cell/setup.h"
-#include "seccomp_programs.h"
 
 #define RIGHTS_READ (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_EXECUTE)
 /* All but making device nodes. */
@@ -16,19 +16,10 @@
 
 int filter_load(enum filter filter)
 {
-    static const struct {
-        const struct sock_filter *first;
-        size_t count;
-    } programs[] = {
-        [FILTER_CELL] = {seccomp_cell, ARRAY_SIZE(seccomp_cell)},
-        [FILTER_CELL_NO_PTRACE] = {seccomp_cell_no_ptrace, ARRAY_SIZE(seccomp_cell_no_ptrace)},
-        [FILTER_INIT] = {seccomp_init, ARRAY_SIZE(seccomp_init)},
-        [FILTER_WORKER] = {seccomp_worker, ARRAY_SIZE(seccomp_worker)},
-    };
     struct {
         unsigned short count;
         const struct sock_filter *first;
-    } program = {(unsigned short)programs[filter].count, programs[filter].first};
+    } program = {seccomp_programs[filter].count, seccomp_programs[filter].first};
 
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
 }

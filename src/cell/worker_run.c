@@ -78,62 +78,77 @@ fill_spec(const struct worker_job *job, const struct pipe_ends *out,
     spec->command.fds[2] = complaint->write_end;
 }
 
-static int await(struct cell *cell, struct pipe_ends *out, struct pipe_ends *complaint,
-                 struct buf *output, struct buf *text, struct cell_exit *ret, struct error **err)
+/* A worker's two pipes and what came through them. */
+struct exchange {
+    struct pipe_ends out, complaint;
+    struct buf output, text;
+    struct cell_exit exit;
+};
+
+static void exchange_done(struct exchange *exchange)
+{
+    pipe_donep(&exchange->out);
+    pipe_donep(&exchange->complaint);
+    buf_done(&exchange->output);
+    buf_done(&exchange->text);
+}
+
+static int await(struct cell *cell, struct exchange *exchange, struct error **err)
 {
     struct cell_capture captures[] = {
-        {.fd = take_fd(&out->read_end), .buf = output},
-        {.fd = take_fd(&complaint->read_end), .buf = text},
+        {.fd = take_fd(&exchange->out.read_end), .buf = &exchange->output},
+        {.fd = take_fd(&exchange->complaint.read_end), .buf = &exchange->text},
     };
     enum cell_wait_result result;
-    int r = cell_wait(cell, 0, captures, ARRAY_SIZE(captures), 0, NULL, &result, ret, err);
+    struct cell_receipt receipt;
+    int r =
+        cell_wait(cell, 0, captures, ARRAY_SIZE(captures), 0, NULL, &result, &exchange->exit, err);
 
     fd_closep(&captures[0].fd);
     fd_closep(&captures[1].fd);
-    return r;
+    return r < 0 ? r : cell_end(cell, &receipt, err);
 }
 
 int worker_run(struct monitor *monitor, const struct worker_job *job, struct buf *ret_output,
                struct error **err)
 {
     char targets[ARRAY_SIZE(job->mounts)][TARGET_BYTES];
-    scoped(pipe_donep) struct pipe_ends out = {-1, -1}, complaint = {-1, -1};
-    scoped(buf_done) struct buf output = {.max_bytes = job->output_max_bytes};
-    scoped(buf_done) struct buf text = {.max_bytes = COMPLAINT_BYTES_MAX};
+    scoped(exchange_done) struct exchange exchange = {
+        .out = {-1, -1},
+        .complaint = {-1, -1},
+        .output = {.max_bytes = job->output_max_bytes},
+        .text = {.max_bytes = COMPLAINT_BYTES_MAX},
+    };
     scoped(str_list_done) struct str_list argv = {0};
     scoped(cell_freep) struct cell *cell = NULL;
-    struct cell_receipt receipt;
     struct cell_spec spec;
-    struct cell_exit exit;
 
     if (monitor->worker_fd < 0)
         return error_set(err, ERROR_BUG, "no worker program was named");
-    int r = pipe_open(&out, err);
+    int r = pipe_open(&exchange.out, err);
 
     if (r == 0)
-        r = pipe_open(&complaint, err);
+        r = pipe_open(&exchange.complaint, err);
     if (r < 0)
         return r;
     str_list_add(&argv, "closedbook-worker");
     for (size_t i = 0; job->args[i] != NULL; i++)
         str_list_add(&argv, job->args[i]);
-    fill_spec(job, &out, &complaint, targets, &spec);
+    fill_spec(job, &exchange.out, &exchange.complaint, targets, &spec);
     spec.command.argv = (const char *const *)argv.items;
     r = cell_start(monitor, &spec, &cell, err);
     if (r < 0)
         return error_wrap(err, r, "cannot start the worker");
-    fd_closep(&out.write_end);
-    fd_closep(&complaint.write_end);
-    r = await(cell, &out, &complaint, &output, &text, &exit, err);
-    if (r == 0)
-        r = cell_end(cell, &receipt, err);
+    fd_closep(&exchange.out.write_end);
+    fd_closep(&exchange.complaint.write_end);
+    r = await(cell, &exchange, err);
     if (r < 0)
         return r;
-    if (exit.exit_code != 0)
-        return complain(&text, &exit, err);
-    if (output.overflowed)
+    if (exchange.exit.exit_code != 0)
+        return complain(&exchange.text, &exchange.exit, err);
+    if (exchange.output.overflowed)
         return error_set(err, ERROR_LIMIT, "the worker printed more than %zu bytes",
                          job->output_max_bytes);
-    buf_append(ret_output, output.data, output.size_bytes);
+    buf_append(ret_output, exchange.output.data, exchange.output.size_bytes);
     return 0;
 }
