@@ -150,8 +150,7 @@ static int write_text(int dir_fd, const struct wire_text *text, const char *blob
         return r;
     mode_t mode = text->executable != 0 ? 0755 : 0644;
 
-    return fs_write_atomic(dir_fd, path, blob + text->offset, text->size_bytes, mode, FS_NO_SYNC,
-                           NULL) < 0
+    return fs_write_atomic(dir_fd, path, &(struct fs_content){blob + text->offset, text->size_bytes, mode, FS_NO_SYNC}, NULL) < 0
                ? -EIO
                : 0;
 }

@@ -247,7 +247,7 @@ static void write_file(const char *dir, const char *name, const char *content, m
     scoped(mem_freep) char *path = str_format("%s/%s", dir, name);
     struct error *err = NULL;
 
-    assert_done(fs_write_atomic(AT_FDCWD, path, content, strlen(content), mode, FS_NO_SYNC, &err),
+    assert_done(fs_write_atomic(AT_FDCWD, path, &(struct fs_content){content, strlen(content), mode, FS_NO_SYNC}, &err),
                 &err);
     assert_int_equal(chmod(path, mode), 0);
 }

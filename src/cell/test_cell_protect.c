@@ -456,7 +456,7 @@ static void lays_texts_over_etc_and_proc(void **state)
 
     (void)state;
     assert_int_equal(chmod(dir, 0755), 0);
-    assert_done(fs_write_atomic(AT_FDCWD, lower, "l\n", 2, 0644, FS_NO_SYNC, &err), &err);
+    assert_done(fs_write_atomic(AT_FDCWD, lower, &(struct fs_content){"l\n", 2, 0644, FS_NO_SYNC}, &err), &err);
     fixture_spec(&fixture, CELL_AGENT, argv, &spec);
     spec.etc_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     spec.texts[0] = (struct cell_text){.target = "/etc/hosts", .bytes = hosts, .size_bytes = 2};
