@@ -118,11 +118,9 @@ new_mark() { echo "7$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"; }
 
 pids_of_mark() { # MARK: the processes that have it as a whole argument
   local file
-  for file in /proc/[0-9]*/cmdline; do
-    if tr '\0' '\n' <"$file" 2>/dev/null | grep -qxF -- "$1" 2>/dev/null; then
-      file=${file#/proc/}
-      echo "${file%/cmdline}"
-    fi
+  for file in $(grep -lzxF -- "$1" /proc/[0-9]*/cmdline 2>/dev/null || true); do
+    file=${file#/proc/}
+    echo "${file%/cmdline}"
   done
 }
 

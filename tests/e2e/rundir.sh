@@ -10,7 +10,7 @@ quick_and_slow() { # MARK
   script_task slow <<E2
 #!/bin/sh
 echo x >done.txt
-timeout 4 sleep $1
+timeout 6 sleep $1
 exit 0
 E2
 }
@@ -187,7 +187,8 @@ case_a_changed_task_stops_a_resume() {
   wait_until 30 has_mark "$mark"
   kill -INT "$started"
   finish_cb
-  TASK_CRITERIA='  - {type: file_exists, description: another grader, path: other.txt}' script_task slow <suite/slow/agent.sh
+  cp suite/slow/agent.sh same.sh
+  TASK_CRITERIA='  - {type: file_exists, description: another grader, path: other.txt}' script_task slow <same.sh
   cb run suite --suite-root suite --run-dir run --resume
   expect_status 2
   expect_text err slow
