@@ -69,7 +69,7 @@ static int run_cell(const struct fixture *fixture, struct monitor *monitor, stru
     int r = cell_start(monitor, &spec, &cell, err);
 
     if (r == 0)
-        r = cell_wait(cell, 0, NULL, 0, 0, NULL, &result, &exit, err);
+        r = cell_wait(cell, 0, &(struct cell_patience){NULL, 0, 0, NULL}, &result, &exit, err);
     if (r == 0)
         r = cell_end(cell, &receipt, err);
     if (r == 0 && exit.exit_code != 0)

@@ -126,8 +126,8 @@ static int rename_and_sync(int folder_fd, const char *from, const char *path, en
     return 0;
 }
 
-int fs_write_atomic(int dir_fd, const char *path, const void *bytes, size_t size, mode_t mode,
-                    enum fs_sync sync, struct error **err)
+int fs_write_atomic(int dir_fd, const char *path, const struct fs_content *content,
+                    struct error **err)
 {
     scoped(mem_freep) char *folder = path_dir(path);
     scoped(mem_freep) char *random = random_hex(TEMPORARY_RANDOM_BYTES);
@@ -136,16 +136,16 @@ int fs_write_atomic(int dir_fd, const char *path, const void *bytes, size_t size
 
     if (folder_fd < 0)
         return error_errno(err, errno, "cannot open the folder of '%s'", path);
-    scoped(fd_closep) int fd =
-        openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    scoped(fd_closep) int fd = openat(
+        folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, content->mode);
 
     if (fd < 0)
         return error_errno(err, errno, "cannot write '%s'", path);
-    int r = sync == FS_SYNC ? write_and_sync(fd, path, bytes, size, err)
-                            : fs_write_all(fd, path, bytes, size, err);
+    int r = content->sync == FS_SYNC ? write_and_sync(fd, path, content->bytes, content->size, err)
+                                     : fs_write_all(fd, path, content->bytes, content->size, err);
 
     if (r == 0)
-        r = rename_and_sync(folder_fd, temporary, path, sync, err);
+        r = rename_and_sync(folder_fd, temporary, path, content->sync, err);
     if (r < 0)
         (void)unlinkat(folder_fd, temporary, 0); /* the first failure is the one to tell */
     return r;

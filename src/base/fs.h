@@ -38,8 +38,14 @@ must_check int fs_write_all(int fd, const char *name, const void *bytes, size_t 
  * With FS_SYNC file and directory are fsynced before return.
  */
 enum fs_sync { FS_NO_SYNC, FS_SYNC };
-must_check int fs_write_atomic(int dir_fd, const char *path, const void *bytes, size_t size,
-                               mode_t mode, enum fs_sync sync, struct error **err) nonnull(2);
+struct fs_content {
+    const void *bytes;
+    size_t size;
+    mode_t mode;
+    enum fs_sync sync;
+};
+must_check int fs_write_atomic(int dir_fd, const char *path, const struct fs_content *content,
+                               struct error **err) nonnull(2, 3);
 
 /* mkdir -p with mode for each new level; existing directories are fine. */
 must_check int fs_mkdirs(int dir_fd, const char *path, mode_t mode, struct error **err) nonnull(2);

@@ -57,7 +57,10 @@ static int folder_fd(void **state)
 
 static void put(int dir_fd, const char *path, const char *text)
 {
-    assert_int_equal(fs_write_atomic(dir_fd, path, text, strlen(text), 0644, FS_NO_SYNC, NULL), 0);
+    assert_int_equal(fs_write_atomic(dir_fd, path,
+                                     &(struct fs_content){text, strlen(text), 0644, FS_NO_SYNC},
+                                     NULL),
+                     0);
 }
 
 /* The content of a file; owned. */
@@ -158,7 +161,8 @@ static void an_atomic_write_replaces_the_file_and_leaves_no_other(void **state)
     scoped(str_list_done) struct str_list names = {0};
 
     put(dir, "f", "old");
-    assert_int_equal(fs_write_atomic(dir, "f", "new", 3, 0640, FS_SYNC, NULL), 0);
+    assert_int_equal(fs_write_atomic(dir, "f", &(struct fs_content){"new", 3, 0640, FS_SYNC}, NULL),
+                     0);
     scoped(mem_freep) char *text = content(dir, "f");
 
     assert_string_equal(text, "new");
@@ -174,11 +178,14 @@ static void a_failed_atomic_write_leaves_nothing(void **state)
 
     /* A folder is in the way of the rename. */
     assert_int_equal(fs_mkdirs(dir, "f/g", 0755, NULL), 0);
-    assert_int_equal(fs_write_atomic(dir, "f", "x", 1, 0644, FS_SYNC, &err), -ERROR_SYSTEM);
+    assert_int_equal(fs_write_atomic(dir, "f", &(struct fs_content){"x", 1, 0644, FS_SYNC}, &err),
+                     -ERROR_SYSTEM);
     assert_int_equal(fs_each(dir, count_name, &names, NULL), 0);
     assert_int_equal(names.count, 1);
     assert_string_equal(names.items[0], "f");
-    assert_int_equal(fs_write_atomic(dir, "none/f", "x", 1, 0644, FS_SYNC, NULL), -ERROR_SYSTEM);
+    assert_int_equal(
+        fs_write_atomic(dir, "none/f", &(struct fs_content){"x", 1, 0644, FS_SYNC}, NULL),
+        -ERROR_SYSTEM);
 }
 
 static void folders_are_made_at_every_level(void **state)
@@ -294,7 +301,7 @@ static int remove_around_a_mount(const char *path)
     /* Opened only now: an older descriptor would not show the mount. */
     scoped(fd_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (fs_write_atomic(AT_FDCWD, file, "x", 1, 0644, FS_NO_SYNC, NULL) < 0)
+    if (fs_write_atomic(AT_FDCWD, file, &(struct fs_content){"x", 1, 0644, FS_NO_SYNC}, NULL) < 0)
         return 1;
     if (fs_open_beneath(dir, "t/mount/precious", O_RDONLY, 0, FS_LINKS_BENEATH) != -EXDEV)
         return 4;

@@ -183,17 +183,23 @@ struct cell_capture {
     void *context;
 };
 
+/* How long to wait, and what to do meanwhile. */
+struct cell_patience {
+    struct cell_capture *captures;
+    size_t capture_count;
+    uint64_t deadline_ns;     /* clock_ns() at which to give up; 0: never */
+    const volatile int *stop; /* given up when non-zero; set by a signal handler; may be NULL */
+};
+
 enum cell_wait_result { CELL_EXITED, CELL_DEADLINE, CELL_STOPPED };
 
 /*
- * Waits for the end of a program (0: the first), pumping captures, until deadline_ns (0: none) or
- * until *stop becomes non-zero (may be NULL; set by a signal handler). After the program's end what
+ * Waits for the end of a program (0: the first), pumping captures. After the program's end what
  * the pipes hold is drained without blocking; pipes that orphans keep open are not waited for.
  */
-must_check int cell_wait(struct cell *cell, uint32_t process, struct cell_capture *captures,
-                         size_t capture_count, uint64_t deadline_ns, const volatile int *stop,
+must_check int cell_wait(struct cell *cell, uint32_t process, const struct cell_patience *patience,
                          enum cell_wait_result *ret, struct cell_exit *ret_exit, struct error **err)
-    nonnull(1, 7, 8);
+    nonnull(1, 3, 4, 5);
 /* Kills everything in the cell; returns when no process of it exists. The workspace is kept. */
 must_check int cell_end(struct cell *cell, struct cell_receipt *ret, struct error **err)
     nonnull(1, 2);

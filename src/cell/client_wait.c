@@ -91,12 +91,11 @@ static int prepare(struct cell_capture *captures, size_t count, struct error **e
     return 0;
 }
 
-int cell_wait(struct cell *cell, uint32_t process, struct cell_capture *captures,
-              size_t capture_count, uint64_t deadline_ns, const volatile int *stop,
+int cell_wait(struct cell *cell, uint32_t process, const struct cell_patience *patience,
               enum cell_wait_result *ret, struct cell_exit *ret_exit, struct error **err)
 {
     uint32_t number = process > 0 ? process : 1;
-    int r = prepare(captures, capture_count, err);
+    int r = prepare(patience->captures, patience->capture_count, err);
 
     while (r == 0) {
         const struct cell_process *awaited = client_find_process(cell, number);
@@ -104,20 +103,21 @@ int cell_wait(struct cell *cell, uint32_t process, struct cell_capture *captures
         if (awaited == NULL || cell->monitor == NULL)
             return error_set(err, ERROR_BUG, "no such program in the cell");
         if (awaited->exited) {
-            drain(captures, capture_count);
+            drain(patience->captures, patience->capture_count);
             *ret_exit = awaited->exit;
             *ret = CELL_EXITED;
             return 0;
         }
-        if (stop != NULL && *stop != 0) {
+        if (patience->stop != NULL && *patience->stop != 0) {
             *ret = CELL_STOPPED;
             return 0;
         }
-        if (deadline_ns > 0 && clock_ns() >= deadline_ns) {
+        if (patience->deadline_ns > 0 && clock_ns() >= patience->deadline_ns) {
             *ret = CELL_DEADLINE;
             return 0;
         }
-        r = pump(cell, captures, capture_count, poll_ms(deadline_ns, stop), err);
+        r = pump(cell, patience->captures, patience->capture_count,
+                 poll_ms(patience->deadline_ns, patience->stop), err);
     }
     return r;
 }

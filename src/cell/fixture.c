@@ -75,8 +75,10 @@ static int capture(struct cell *cell, uint32_t process, int *read_end, struct fi
                    struct error **err)
 {
     struct cell_capture captures[] = {{.fd = take_fd(read_end), .buf = &ret->out}};
-    int r = cell_wait(cell, process, captures, ARRAY_SIZE(captures), clock_ns() + WAIT_NS, NULL,
-                      &ret->result, &ret->exit, err);
+    int r = cell_wait(
+        cell, process,
+        &(struct cell_patience){captures, ARRAY_SIZE(captures), clock_ns() + WAIT_NS, NULL},
+        &ret->result, &ret->exit, err);
 
     fd_closep(&captures[0].fd);
     return r;

@@ -124,7 +124,7 @@ static int make_parents(int dir_fd, const char *path)
 
 static int link_mount(int dir_fd, const struct wire_mount *mount, const int *fds)
 {
-    scoped(mem_freep) char *path = str_format("%s%s", TEMPDIR_ROOT + 1, mount->target);
+    scoped(mem_freep) char *path = str_format("%s%s", &TEMPDIR_ROOT[1], mount->target);
     char target[LINK_BYTES];
 
     if (!is_elsewhere(mount, fds))
@@ -140,7 +140,7 @@ static int link_mount(int dir_fd, const struct wire_mount *mount, const int *fds
 
 static int write_text(int dir_fd, const struct wire_text *text, const char *blob)
 {
-    scoped(mem_freep) char *path = str_format("%s%s", TEMPDIR_ROOT + 1, text->target);
+    scoped(mem_freep) char *path = str_format("%s%s", &TEMPDIR_ROOT[1], text->target);
 
     if (is_synthesised(text->target))
         return 0;
@@ -150,7 +150,10 @@ static int write_text(int dir_fd, const struct wire_text *text, const char *blob
         return r;
     mode_t mode = text->executable != 0 ? 0755 : 0644;
 
-    return fs_write_atomic(dir_fd, path, &(struct fs_content){blob + text->offset, text->size_bytes, mode, FS_NO_SYNC}, NULL) < 0
+    return fs_write_atomic(
+               dir_fd, path,
+               &(struct fs_content){blob + text->offset, text->size_bytes, mode, FS_NO_SYNC},
+               NULL) < 0
                ? -EIO
                : 0;
 }
@@ -161,7 +164,7 @@ static int copy_layers(int dir_fd, const struct input *input)
     const struct copy_options options = {.set_owner = false};
     scoped(fd_closep) int to = -1;
 
-    if (fs_open_dir(dir_fd, CELL_WORKSPACE_PATH + 1, 0755, &to, NULL) < 0)
+    if (fs_open_dir(dir_fd, &CELL_WORKSPACE_PATH[1], 0755, &to, NULL) < 0)
         return -EIO;
     for (uint32_t i = 0; i < request->layer_count; i++) {
         int r = copy_tree(input->fds[request->layer_fds[i]], to, &options);
@@ -181,7 +184,7 @@ int tempdir_fill(const char *directory, const struct input *input)
         return -errno;
     int r = copy_layers(dir_fd, input);
 
-    if (r == 0 && fs_mkdirs(dir_fd, TEMPDIR_HOME + 1, 0700, NULL) < 0)
+    if (r == 0 && fs_mkdirs(dir_fd, &TEMPDIR_HOME[1], 0700, NULL) < 0)
         r = -EIO;
     for (uint32_t i = 0; i < request->mount_count && r == 0; i++)
         r = link_mount(dir_fd, &request->mounts[i], input->fds);

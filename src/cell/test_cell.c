@@ -193,14 +193,18 @@ static void gives_up_at_the_deadline_and_when_told(void **state)
     (void)state;
     fixture_spec(&fixture, CELL_AGENT, argv, &spec);
     assert_done(cell_start(fixture.monitor, &spec, &cell, &err), &err);
-    assert_done(
-        cell_wait(cell, 0, NULL, 0, clock_ns() + SECOND_NS / 50, NULL, &result, &exit, &err), &err);
+    assert_done(cell_wait(cell, 0,
+                          &(struct cell_patience){NULL, 0, clock_ns() + SECOND_NS / 50, NULL},
+                          &result, &exit, &err),
+                &err);
     assert_int_equal(result, CELL_DEADLINE);
-    assert_done(cell_wait(cell, 0, NULL, 0, 0, &stop, &result, &exit, &err), &err);
+    assert_done(
+        cell_wait(cell, 0, &(struct cell_patience){NULL, 0, 0, &stop}, &result, &exit, &err), &err);
     assert_int_equal(result, CELL_STOPPED);
     assert_done(cell_end(cell, &receipt, &err), &err);
     assert_int_equal(receipt.processes, 1);
-    assert_done(cell_wait(cell, 0, NULL, 0, 0, NULL, &result, &exit, &err), &err);
+    assert_done(cell_wait(cell, 0, &(struct cell_patience){NULL, 0, 0, NULL}, &result, &exit, &err),
+                &err);
     assert_int_equal(result, CELL_EXITED);
     assert_int_equal(exit.term_signal, SIGKILL);
     cell_free(cell);
@@ -233,7 +237,9 @@ static void caps_what_it_keeps_and_counts_the_rest(void **state)
     (void)close(ends[1]);
     struct cell_capture captures[] = {{.fd = ends[0], .buf = &kept}};
 
-    assert_done(cell_wait(cell, 0, captures, 1, 0, NULL, &result, &exit, &err), &err);
+    assert_done(
+        cell_wait(cell, 0, &(struct cell_patience){captures, 1, 0, NULL}, &result, &exit, &err),
+        &err);
     assert_int_equal(captures[0].bytes_seen, 300000);
     assert_true(kept.overflowed);
     fd_closep(&captures[0].fd);
@@ -247,7 +253,9 @@ static void write_file(const char *dir, const char *name, const char *content, m
     scoped(mem_freep) char *path = str_format("%s/%s", dir, name);
     struct error *err = NULL;
 
-    assert_done(fs_write_atomic(AT_FDCWD, path, &(struct fs_content){content, strlen(content), mode, FS_NO_SYNC}, &err),
+    assert_done(fs_write_atomic(AT_FDCWD, path,
+                                &(struct fs_content){content, strlen(content), mode, FS_NO_SYNC},
+                                &err),
                 &err);
     assert_int_equal(chmod(path, mode), 0);
 }

@@ -241,7 +241,9 @@ static void says_that_the_monitor_is_gone(void **state)
     (void)state;
     assert_done(start_marked(fixture.monitor, mark, &cell, &err), &err);
     assert_int_equal(sys_pidfd_kill(fixture.monitor->pidfd, SIGKILL), 0);
-    assert_int_equal(cell_wait(cell, 0, NULL, 0, 0, NULL, &result, &exit, &err), -ERROR_SYSTEM);
+    assert_int_equal(
+        cell_wait(cell, 0, &(struct cell_patience){NULL, 0, 0, NULL}, &result, &exit, &err),
+        -ERROR_SYSTEM);
     assert_non_null(strstr(error_message(err), "the monitor is gone"));
     error_free(err);
     cell_free(cell);
@@ -264,7 +266,8 @@ static void survives_the_death_of_an_init(void **state)
         cell_free(cell);
         skip(); /* a user's init belongs to root in /proc's eyes only: it can be killed */
     }
-    assert_done(cell_wait(cell, 0, NULL, 0, 0, NULL, &result, &exit, &err), &err);
+    assert_done(cell_wait(cell, 0, &(struct cell_patience){NULL, 0, 0, NULL}, &result, &exit, &err),
+                &err);
     assert_int_equal(exit.term_signal, SIGKILL);
     assert_done(cell_end(cell, &receipt, &err), &err);
     assert_true(receipt.empty);

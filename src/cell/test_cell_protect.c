@@ -231,6 +231,7 @@ static const struct question questions[] = {
     {"write_dev_null", "ok"},
     {"flock_usr", "ok"},
     {"mknod_device", "EPERM|EACCES"},
+    {"mknod_whiteout", "EACCES"}, /* by landlock alone */
     {"sys_present", "no"},
     {"abstract_own", "ok"},
     {"personality", "ok"},
@@ -244,7 +245,8 @@ static const char *const controls[] = {
     "kcmp",           "pidfd_getfd",     "process_vm_readv", "clone3",
     "setns",          "mount",           "unshare_nothing",  "userns_unshare",
     "userns_clone",   "abi_x32",         "stat_proc_1",      "sys_present",
-    "/proc/kallsyms", "/proc/key-users", "/proc/cmdline",    "core_limit"};
+    "/proc/kallsyms", "/proc/key-users", "/proc/cmdline",    "core_limit",
+    "mknod_whiteout"};
 
 static void allows_in_a_cell_what_the_table_says_and_no_more(void **state)
 {
@@ -368,6 +370,46 @@ static void shows_no_path_of_the_host_among_its_mounts(void **state)
     fixture_output_done(&output);
 }
 
+/* Where the host's own link of the name points: "net:[4026531840]". */
+static void host_namespace(const char *name, char ret[static ANSWER_BYTES])
+{
+    scoped(mem_freep) char *path = str_format("/proc/self/ns/%s", name);
+    ssize_t n = readlink(path, ret, ANSWER_BYTES - 1);
+
+    assert_true(n > 0);
+    ret[n] = '\0';
+}
+
+static void lives_in_namespaces_of_its_own(void **state)
+{
+    static const char *const names[] = {"mnt", "pid", "net", "ipc", "uts", "cgroup", "user"};
+    struct fixture_output output = {0};
+
+    (void)state;
+    shell("for n in mnt pid net ipc uts cgroup user; do readlink /proc/self/ns/$n; done", &output);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        char host[ANSWER_BYTES];
+        bool is_shared = is_root() && str_equal(names[i], "user");
+
+        host_namespace(names[i], host);
+        if ((strstr(buf_text(&output.out), host) != NULL) != is_shared)
+            fail_msg("%s", host);
+    }
+    fixture_output_done(&output);
+}
+
+static void mounts_nothing_that_grants_anything(void **state)
+{
+    (void)state;
+    /* Without nosuid; without nodev, where no devices are wanted; writable, but for the five
+     * places. */
+    assert_prints("grep -v nosuid /proc/self/mountinfo | wc -l; "
+                  "grep -v nodev /proc/self/mountinfo | grep -v ' /dev' | wc -l; "
+                  "cut -d' ' -f5,6 /proc/self/mountinfo | grep ' rw' | grep -v '^/dev/[a-ru-z]' "
+                  "| grep -v '^/dev/tty' | cut -d' ' -f1 | sort | tr '\\n' ' '",
+                  "0\n0\n/dev/shm /home/agent /proc /tmp /workspace ");
+}
+
 static void has_nothing_above_its_root(void **state)
 {
     (void)state;
@@ -382,7 +424,7 @@ static void sees_only_its_own_processes(void **state)
                   "2\n1\n");
 }
 
-static void has_its_own_host_name_and_keyring(void **state)
+static void has_its_own_host_name(void **state)
 {
     struct fixture_output first = {0}, second = {0};
 
@@ -456,7 +498,9 @@ static void lays_texts_over_etc_and_proc(void **state)
 
     (void)state;
     assert_int_equal(chmod(dir, 0755), 0);
-    assert_done(fs_write_atomic(AT_FDCWD, lower, &(struct fs_content){"l\n", 2, 0644, FS_NO_SYNC}, &err), &err);
+    assert_done(
+        fs_write_atomic(AT_FDCWD, lower, &(struct fs_content){"l\n", 2, 0644, FS_NO_SYNC}, &err),
+        &err);
     fixture_spec(&fixture, CELL_AGENT, argv, &spec);
     spec.etc_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     spec.texts[0] = (struct cell_text){.target = "/etc/hosts", .bytes = hosts, .size_bytes = 2};
@@ -504,8 +548,10 @@ static int run_groups(void)
         TEST(gives_a_further_program_no_more_than_the_first),
         TEST(shows_no_path_of_the_host_among_its_mounts),
         TEST(has_nothing_above_its_root),
+        TEST(lives_in_namespaces_of_its_own),
+        TEST(mounts_nothing_that_grants_anything),
         TEST(sees_only_its_own_processes),
-        TEST(has_its_own_host_name_and_keyring),
+        TEST(has_its_own_host_name),
         TEST(has_loopback_and_no_other_route),
         TEST(knows_its_user),
         TEST(hides_masked_names_and_what_lies_beside_a_hidden_tree),

@@ -124,8 +124,12 @@ static void gets_its_trees_as_descriptors(void **state)
 
     (void)state;
     /* Not its to read, but for the one capability that it has: files of agents look like this. */
-    assert_done(fs_write_atomic(AT_FDCWD, secret, &(struct fs_content){"s\n", 2, 0000, FS_NO_SYNC}, &err), &err);
-    assert_done(fs_write_atomic(AT_FDCWD, file, &(struct fs_content){"f\n", 2, 0600, FS_NO_SYNC}, &err), &err);
+    assert_done(
+        fs_write_atomic(AT_FDCWD, secret, &(struct fs_content){"s\n", 2, 0000, FS_NO_SYNC}, &err),
+        &err);
+    assert_done(
+        fs_write_atomic(AT_FDCWD, file, &(struct fs_content){"f\n", 2, 0600, FS_NO_SYNC}, &err),
+        &err);
     job.mounts[0].fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
     job.mounts[1].fd = open(destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
     job.mounts[1].writable = true;
@@ -200,8 +204,12 @@ static void collects_what_an_overlay_holds_with_its_marks(void **state)
 
     (void)state;
     assert_int_equal(chmod(layer, 0755), 0);
-    assert_done(fs_write_atomic(AT_FDCWD, gone, &(struct fs_content){"g\n", 2, 0644, FS_NO_SYNC}, &err), &err);
-    assert_done(fs_write_atomic(AT_FDCWD, same, &(struct fs_content){"s\n", 2, 0644, FS_NO_SYNC}, &err), &err);
+    assert_done(
+        fs_write_atomic(AT_FDCWD, gone, &(struct fs_content){"g\n", 2, 0644, FS_NO_SYNC}, &err),
+        &err);
+    assert_done(
+        fs_write_atomic(AT_FDCWD, same, &(struct fs_content){"s\n", 2, 0644, FS_NO_SYNC}, &err),
+        &err);
     assert_int_equal(mkdir(folder, 0755), 0);
     int layer_fd = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct cell *cell = leave_workspace(CELL_WORKSPACE_OVERLAY, layer_fd,

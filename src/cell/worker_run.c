@@ -101,8 +101,8 @@ static int await(struct cell *cell, struct exchange *exchange, struct error **er
     };
     enum cell_wait_result result;
     struct cell_receipt receipt;
-    int r =
-        cell_wait(cell, 0, captures, ARRAY_SIZE(captures), 0, NULL, &result, &exchange->exit, err);
+    int r = cell_wait(cell, 0, &(struct cell_patience){captures, ARRAY_SIZE(captures), 0, NULL},
+                      &result, &exchange->exit, err);
 
     fd_closep(&captures[0].fd);
     fd_closep(&captures[1].fd);

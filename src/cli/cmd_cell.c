@@ -41,8 +41,10 @@ static int wait_command(struct cell *cell, uint32_t process, struct terminal *te
 {
     struct cell_capture capture = {.fd = terminal->master, .on_bytes = terminal_echo};
     enum cell_wait_result end = CELL_EXITED;
-    int r = cell_wait(cell, process, &capture, terminal->master >= 0 ? 1 : 0, 0, interrupt_watch(),
-                      &end, status, err);
+    int r = cell_wait(
+        cell, process,
+        &(struct cell_patience){&capture, terminal->master >= 0 ? 1 : 0, 0, interrupt_watch()},
+        &end, status, err);
 
     if (terminal->master >= 0)
         terminal->master = capture.fd;

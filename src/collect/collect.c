@@ -193,7 +193,8 @@ static int exec_worker(struct cell *cell, const char *const *argv, const int ext
         {.fd = complaints.read_fd, .buf = &complaint},
     };
 
-    r = cell_wait(cell, process, captures, ARRAY_SIZE(captures), 0, NULL, &how, &end, err);
+    r = cell_wait(cell, process, &(struct cell_patience){captures, ARRAY_SIZE(captures), 0, NULL},
+                  &how, &end, err);
     if (r < 0)
         return r;
     return how == CELL_EXITED && end.exit_code == 0 ? 0 : worker_error(&complaint, &end, err);

@@ -58,7 +58,9 @@ void put_file(int dir_fd, const char *path, const char *content)
 
     assert_int_equal(fs_mkdirs(dir_fd, folder, 0755, &err), 0);
     assert_int_equal(
-        fs_write_atomic(dir_fd, path, content, strlen(content), 0644, FS_NO_SYNC, &err), 0);
+        fs_write_atomic(dir_fd, path,
+                        &(struct fs_content){content, strlen(content), 0644, FS_NO_SYNC}, &err),
+        0);
 }
 
 static const char *const names[] = {"a", "b", "b-c", "c.txt", "d e", "\xc3\xa9", "main.py", "z"};

@@ -24,7 +24,9 @@ uint64_t test_timeout_ms;
 
 static void put(const char *path, const void *bytes, size_t size)
 {
-    assert_int_equal(fs_write_atomic(folder_fd, path, bytes, size, 0644, FS_NO_SYNC, NULL), 0);
+    assert_int_equal(
+        fs_write_atomic(folder_fd, path, &(struct fs_content){bytes, size, 0644, FS_NO_SYNC}, NULL),
+        0);
 }
 
 static void put_text(const char *path, const char *text)

@@ -153,7 +153,8 @@ static int write_json(const struct run_dir *run, const char *name, const json_t 
     json_write_pretty(&text, value);
     if (text.overflowed)
         return error_set(err, ERROR_LIMIT, "%s is larger than %zu bytes", name, RUN_FILE_BYTES_MAX);
-    return fs_write_atomic(run->dir_fd, name, text.data, text.size_bytes, 0600, FS_SYNC, err);
+    return fs_write_atomic(run->dir_fd, name,
+                           &(struct fs_content){text.data, text.size_bytes, 0600, FS_SYNC}, err);
 }
 
 static json_t *run_json(const struct run_facts *facts)

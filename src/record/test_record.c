@@ -290,7 +290,10 @@ static void put_file(int dir_fd, const char *path, const char *text)
 {
     scoped(error_freep) struct error *err = NULL;
 
-    assert_int_equal(fs_write_atomic(dir_fd, path, text, strlen(text), 0600, FS_NO_SYNC, &err), 0);
+    assert_int_equal(fs_write_atomic(dir_fd, path,
+                                     &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC},
+                                     &err),
+                     0);
 }
 
 static void lists_the_digest_of_every_other_file(void **state)

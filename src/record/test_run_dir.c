@@ -317,7 +317,9 @@ static void save_trial(struct run_dir *run, const char *task, unsigned replicate
     free(record.task_id);
     record.task_id = str_dup(task);
     record.replicate = replicate;
-    assert_int_equal(fs_write_atomic(fd, "events.jsonl", "e", 1, 0600, FS_NO_SYNC, NULL), 0);
+    assert_int_equal(
+        fs_write_atomic(fd, "events.jsonl", &(struct fs_content){"e", 1, 0600, FS_NO_SYNC}, NULL),
+        0);
     assert_int_equal(trial_record_save(fd, &record, NULL), 0);
     trial_record_done(&record);
 }

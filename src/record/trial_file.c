@@ -140,8 +140,8 @@ int trial_record_save(int trial_dir_fd, struct trial_record *record, struct erro
     if (text.overflowed)
         return error_set(err, ERROR_LIMIT, "the record of trial '%s' is larger than %zu bytes",
                          record->trial_id, TRIAL_BYTES_MAX);
-    r = fs_write_atomic(trial_dir_fd, TRIAL_FILE_NAME, text.data, text.size_bytes, 0600, FS_SYNC,
-                        err);
+    r = fs_write_atomic(trial_dir_fd, TRIAL_FILE_NAME,
+                        &(struct fs_content){text.data, text.size_bytes, 0600, FS_SYNC}, err);
     if (r < 0)
         return error_wrap(err, r, "cannot save the record of trial '%s'", record->trial_id);
     return 0;

@@ -236,7 +236,8 @@ static int wait_command(struct grade_cell *cell, uint32_t process, int *fds,
     uint64_t deadline_ns = clock_ns() + run->limits->timeout_ms * 1000000u;
     enum cell_wait_result end;
     struct cell_exit status = {0};
-    int r = cell_wait(cell->cell, process, captures, 2, deadline_ns, NULL, &end, &status, err);
+    int r = cell_wait(cell->cell, process, &(struct cell_patience){captures, 2, deadline_ns, NULL},
+                      &end, &status, err);
 
     fds[0] = captures[0].fd;
     fds[1] = captures[1].fd;

@@ -18,12 +18,16 @@ static const char oracle_command[] =
 static int save_log(const struct trial_job *job, const struct grade_command_result *result,
                     struct error **err)
 {
-    int r = fs_write_atomic(job->dir_fd, "agent.stdout", buf_text(&result->out),
-                            result->out.size_bytes, 0600, FS_NO_SYNC, err);
+    int r = fs_write_atomic(
+        job->dir_fd, "agent.stdout",
+        &(struct fs_content){buf_text(&result->out), result->out.size_bytes, 0600, FS_NO_SYNC},
+        err);
 
     return r < 0 ? r
-                 : fs_write_atomic(job->dir_fd, "agent.stderr", buf_text(&result->err),
-                                   result->err.size_bytes, 0600, FS_NO_SYNC, err);
+                 : fs_write_atomic(job->dir_fd, "agent.stderr",
+                                   &(struct fs_content){buf_text(&result->err),
+                                                        result->err.size_bytes, 0600, FS_NO_SYNC},
+                                   err);
 }
 
 static int run_step(const struct trial_job *job, struct trial_record *record,

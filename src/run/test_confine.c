@@ -105,7 +105,9 @@ static int set_up(void **state)
 
     assert_int_equal(fs_open_dir(root, "inside", 0700, &place->inside_fd, NULL), 0);
     assert_int_equal(fs_open_dir(root, "given", 0700, &place->given_fd, NULL), 0);
-    assert_int_equal(fs_write_atomic(place->given_fd, "text", "x", 1, 0600, FS_NO_SYNC, NULL), 0);
+    assert_int_equal(fs_write_atomic(place->given_fd, "text",
+                                     &(struct fs_content){"x", 1, 0600, FS_NO_SYNC}, NULL),
+                     0);
     (void)close(root);
     *state = place;
     return 0;

@@ -30,7 +30,9 @@ static int set_up(void **state)
     place->root = str_dup(mkdtemp(name));
     place->secret = path_join(place->root, "secret");
     place->fifo = path_join(place->root, "fifo");
-    assert_int_equal(fs_write_atomic(AT_FDCWD, place->secret, "s", 1, 0600, FS_NO_SYNC, NULL), 0);
+    assert_int_equal(fs_write_atomic(AT_FDCWD, place->secret,
+                                     &(struct fs_content){"s", 1, 0600, FS_NO_SYNC}, NULL),
+                     0);
     assert_int_equal(mkfifo(place->fifo, 0600), 0);
     *state = place;
     return 0;

@@ -45,7 +45,9 @@ static void write_task(const struct suite *suite, const char *name, const char *
 {
     scoped(mem_freep) char *path = path_join(suite->root, name);
 
-    assert_int_equal(fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, FS_NO_SYNC, NULL),
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path,
+                                     &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC},
+                                     NULL),
                      0);
 }
 

@@ -117,7 +117,8 @@ static int save_output(int dir_fd, const char *name, const struct buf *buf, uint
     buf_append(&whole, buf->data, buf->size_bytes);
     if (seen > buf->size_bytes)
         buf_text_append(&whole, CUT_MARK);
-    return fs_write_atomic(dir_fd, name, whole.data, whole.size_bytes, 0600, FS_NO_SYNC, err);
+    return fs_write_atomic(
+        dir_fd, name, &(struct fs_content){whole.data, whole.size_bytes, 0600, FS_NO_SYNC}, err);
 }
 
 struct agent_output {
@@ -176,8 +177,9 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
     task_split(job->task, &public_half, &private_half);
 
     uint64_t deadline_ns = deadline_of(&public_half->limits, start_ns, &deadline_name);
-    int r =
-        cell_wait(run->cell, 0, output->captures, 3, deadline_ns, job->stop, &end, &status, err);
+    int r = cell_wait(run->cell, 0,
+                      &(struct cell_patience){output->captures, 3, deadline_ns, job->stop}, &end,
+                      &status, err);
 
     if (r == 0) {
         note_end(record, end, &status, deadline_name);
@@ -211,8 +213,9 @@ static int save_agent(const struct trial_job *job, struct trial_record *record,
     record->agent.turns = event_log_turns(&run->events);
     record->agent.tool_calls = event_log_tool_calls(&run->events);
     event_log_write(&lines, &run->events);
-    return fs_write_atomic(job->dir_fd, "events.jsonl", buf_text(&lines), lines.size_bytes, 0600,
-                           FS_NO_SYNC, err);
+    return fs_write_atomic(
+        job->dir_fd, "events.jsonl",
+        &(struct fs_content){buf_text(&lines), lines.size_bytes, 0600, FS_NO_SYNC}, err);
 }
 
 static void output_done(struct agent_output *output)
@@ -265,7 +268,8 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
     if (r < 0)
         return error_wrap(err, r, "agent cell");
     record->agent.stopped_by = str_dup("none");
-    return fs_write_atomic(job->dir_fd, "events.jsonl", "", 0, 0600, FS_NO_SYNC, err);
+    return fs_write_atomic(job->dir_fd, "events.jsonl",
+                           &(struct fs_content){"", 0, 0600, FS_NO_SYNC}, err);
 }
 
 static void replace_in(char **text, const char *path)
@@ -302,7 +306,8 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
         int r = oracle_run(job, record, &ret->cell, err);
 
         return r < 0 ? r
-                     : fs_write_atomic(job->dir_fd, "events.jsonl", "", 0, 0600, FS_NO_SYNC, err);
+                     : fs_write_atomic(job->dir_fd, "events.jsonl",
+                                       &(struct fs_content){"", 0, 0600, FS_NO_SYNC}, err);
     }
 
     const struct agent_adapter *adapter = agent_adapter_of(public_half->agent.type);

@@ -76,8 +76,10 @@ static int save_outputs(int dir_fd, const struct grade_result *result, struct er
 
         scoped(mem_freep) char *name = str_format("%02zu.out", i + 1);
 
-        r = fs_write_atomic(grade_fd, name, verdict->output.data, verdict->output.size_bytes, 0600,
-                            FS_NO_SYNC, err);
+        r = fs_write_atomic(grade_fd, name,
+                            &(struct fs_content){verdict->output.data, verdict->output.size_bytes,
+                                                 0600, FS_NO_SYNC},
+                            err);
     }
     return r;
 }

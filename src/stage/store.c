@@ -245,8 +245,9 @@ int draft_seal(struct draft *draft, const struct manifest *manifest, struct erro
     manifest_write(&text, manifest);
     if (text.overflowed)
         return error_set(err, ERROR_LIMIT, "the manifest is too large");
-    int r = fs_write_atomic(draft->fd, "manifest.jsonl", buf_text(&text), text.size_bytes, 0644,
-                            FS_NO_SYNC, err);
+    int r = fs_write_atomic(
+        draft->fd, "manifest.jsonl",
+        &(struct fs_content){buf_text(&text), text.size_bytes, 0644, FS_NO_SYNC}, err);
 
     if (r == 0 && draft->half == STORE_PUBLIC && syncfs(draft->fd) < 0)
         return error_errno(err, errno, "cannot sync the store");

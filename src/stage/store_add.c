@@ -221,8 +221,8 @@ static int save_stat_key(const struct request *request, const struct sha256 *roo
         return 0;
     sha256_format(&request->stat_key, name);
     sha256_format(root, text);
-    return fs_write_atomic(request->store->keys_fd, name, text, strlen(text), 0600, FS_NO_SYNC,
-                           err);
+    return fs_write_atomic(request->store->keys_fd, name,
+                           &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC}, err);
 }
 
 static int copy_here(const struct request *request, const struct draft *draft, struct sha256 *ret,

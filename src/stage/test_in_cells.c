@@ -136,7 +136,8 @@ static char *run_script(struct cell *cell, const char *script)
     if (cell_exec(cell, &command, &process, &err) < 0)
         fail_msg("%s", error_message(err));
     (void)close(ends[1]);
-    if (cell_wait(cell, process, &capture, 1, clock_ns() + WAIT_NS, NULL, &how, &end, &err) < 0)
+    if (cell_wait(cell, process, &(struct cell_patience){&capture, 1, clock_ns() + WAIT_NS, NULL},
+                  &how, &end, &err) < 0)
         fail_msg("%s", error_message(err));
     assert_int_equal(how, CELL_EXITED);
     if (end.exit_code != 0)

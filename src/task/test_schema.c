@@ -178,8 +178,10 @@ static void compare_file(const char *path, const struct buf *text)
     scoped(buf_done) struct buf known = {0};
 
     if (getenv("CLOSEDBOOK_UPDATE") != NULL)
-        assert_int_equal(fs_write_atomic(AT_FDCWD, path, buf_text(text), text->size_bytes, 0644,
-                                         FS_NO_SYNC, NULL),
+        assert_int_equal(fs_write_atomic(AT_FDCWD, path,
+                                         &(struct fs_content){buf_text(text), text->size_bytes,
+                                                              0644, FS_NO_SYNC},
+                                         NULL),
                          0);
     assert_int_equal(fs_read_file(AT_FDCWD, path, TASK_BYTES_MAX, &known, NULL), 0);
     if (strcmp(buf_text(&known), buf_text(text)) != 0)

@@ -55,7 +55,9 @@ static inline void test_write(const char *folder, const char *name, const char *
     scoped(mem_freep) char *dir = path_dir(path);
 
     assert_int_equal(fs_mkdirs(AT_FDCWD, dir, 0755, NULL), 0);
-    assert_int_equal(fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0644, FS_NO_SYNC, NULL),
+    assert_int_equal(fs_write_atomic(AT_FDCWD, path,
+                                     &(struct fs_content){text, strlen(text), 0644, FS_NO_SYNC},
+                                     NULL),
                      0);
 }
 

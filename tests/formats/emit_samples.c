@@ -69,8 +69,8 @@ static int emit_events(int trial_fd, struct error **err)
     event_reader_end(reader);
     event_log_add(&log, EVENT_AGENT_END, EVENT_SELF_REPORTED)->agent = str_dup("script");
     event_log_write(&text, &log);
-    return fs_write_atomic(trial_fd, "events.jsonl", text.data, text.size_bytes, 0600, FS_NO_SYNC,
-                           err);
+    return fs_write_atomic(trial_fd, "events.jsonl",
+                           &(struct fs_content){text.data, text.size_bytes, 0600, FS_NO_SYNC}, err);
 }
 
 static int emit_trial(struct run_dir *run, struct run_trials *trials, size_t i, struct error **err)
@@ -103,10 +103,12 @@ static int emit_report(const struct run_dir *run, const struct run_trials *trial
     report_junit(&junit, trials, run_dir_id(run));
     report_json_write(&text, json);
 
-    int r = fs_write_atomic(fd, junit_name, junit.data, junit.size_bytes, 0600, FS_NO_SYNC, err);
+    int r = fs_write_atomic(
+        fd, junit_name, &(struct fs_content){junit.data, junit.size_bytes, 0600, FS_NO_SYNC}, err);
 
     if (r == 0)
-        r = fs_write_atomic(fd, json_name, text.data, text.size_bytes, 0600, FS_NO_SYNC, err);
+        r = fs_write_atomic(
+            fd, json_name, &(struct fs_content){text.data, text.size_bytes, 0600, FS_NO_SYNC}, err);
     return r;
 }
 
