@@ -50,13 +50,13 @@ E2
   [ "$failed" -gt 0 ] || fail "no injected fault of $1 was ever reported"
 }
 
-case_openat() { sweep openat EIO 1 120 23; }
+case_openat() { sweep openat EIO 1 19 3; }
 case_write() { sweep write ENOSPC 1 10 3; }
 case_fsync() { sweep fsync EIO 1 4 1; }
 case_rename() { sweep renameat EIO 1 3 1; }
 case_sendmsg() { sweep sendmsg EIO 1 9 2; }
 
-case_every_openat() { sweep openat EIO 1 400 1; }
+case_every_openat() { sweep openat EIO 1 60 1; }
 case_every_read() { sweep read EIO 1 200 1; }
 case_every_write() { sweep write ENOSPC 1 60 1; }
 case_every_mount() { sweep mount,move_mount,open_tree,fsopen,fsmount EPERM 1 60 1; }
