@@ -1,6 +1,6 @@
 #pragma once
 /*
- * hash: SHA-256, the one content identity of the project (OpenSSL EVP behind it).
+ * hash: SHA-256, the one content identity of the project (libcrypto behind it).
  *
  * A digest is 32 bytes; its text form is 64 lower-case hex digits, with "sha256:" before it in
  * records.
