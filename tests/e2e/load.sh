@@ -130,9 +130,12 @@ E2
   rejects t.yaml:6 t.yaml:7
 }
 
-case_no_agent() {
+case_no_agent() { # `plan` takes such a task: -T may name one later
   task_text <<<"${GOOD/agent: \{type: nop\}/tags: [x]}"
-  rejects agent
+  cb run suite --suite-root suite --run-dir run
+  expect_status 2
+  expect_text err agent
+  [ ! -e run/trials ] || fail "something ran"
 }
 
 case_paths_of_inputs_that_hold_the_private_half() {
