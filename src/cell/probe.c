@@ -62,7 +62,7 @@ static void settle(struct cell_probe *probe, enum probe_fact_kind kind, int r, c
 
     fact->available = r >= 0;
     if (r >= 0)
-        (void)snprintf(fact->reason, sizeof(fact->reason), "%s", good); /* may be cut */
+        (void)snprintf(fact->reason, sizeof(fact->reason), "%.*s", PROBE_REASON_BYTES - 1, good);
     else
         (void)snprintf(fact->reason, sizeof(fact->reason), "%s", strerrordesc_np(-r));
 }

@@ -106,6 +106,11 @@ struct server_driver {
     /* Right before the answer to START: protections that are seen from outside. */
     uint64_t (*inspect)(struct server *server, const struct server_cell *cell);
     void (*drop)(struct server *server, struct workspace *workspace);
+    /*
+     * The children of EXEC end when told to, as inits do. Others are not told: a child that ends
+     * with a word unread resets its channel, and its own last word is lost.
+     */
+    bool further_listen;
 };
 
 struct server {

@@ -337,7 +337,6 @@ static void force(struct server_cell *cell)
 
 void server_cell_end(struct server *server, struct server_cell *cell)
 {
-    (void)server;
     if (cell->state == SERVER_CELL_ENDING || cell->state == SERVER_CELL_ENDED)
         return;
     bool is_starting = cell->state == SERVER_CELL_STARTING;
@@ -350,7 +349,7 @@ void server_cell_end(struct server *server, struct server_cell *cell)
     for (struct child *child = cell->children; child != NULL; child = child->next) {
         if (!child->is_init && !child->has_exited && child->is_ready)
             cell->killed++;
-        if (child->channel >= 0)
+        if (child->channel >= 0 && (child->is_init || server->driver->further_listen))
             (void)!send(child->channel, "e", 1, MSG_NOSIGNAL); /* gone: then it ends anyway */
     }
 }

@@ -128,7 +128,7 @@ static void drop(struct server *server, struct workspace *workspace)
 }
 
 static const struct server_driver tempdir_driver = {
-    .start = start, .exec = exec, .inspect = inspect, .drop = drop};
+    .start = start, .exec = exec, .inspect = inspect, .drop = drop, .further_listen = true};
 
 static int become(uid_t uid, gid_t gid)
 {

@@ -199,9 +199,11 @@ _Noreturn static void keep(const struct keeper *keeper, int signal_fd, pid_t pro
             (void)!read(signal_fd, buffer, sizeof(buffer)); /* which signal, we know */
             (void)reap(keeper, program, WNOHANG);
         }
-        /* Asked to end, or the server is gone. */
-        if (watched[0].revents != 0)
-            end(keeper, program);
+        if (watched[0].revents == 0)
+            continue;
+        /* Asked to end, or the server is gone. The word is read: else the channel is reset. */
+        (void)!read(keeper->channel, buffer, sizeof(buffer));
+        end(keeper, program);
     }
 }
 

@@ -392,6 +392,9 @@ static void keeps_a_workspace_for_the_next_cell_of_its_role(void **state)
     assert_string_equal(buf_text(&output.out), "kept\nkept\nmore\n");
     assert_int_equal(cell_uid(first), cell_uid(second));
     fixture_output_done(&output);
+    /* Nor by two at a time, though the first has ended. */
+    assert_true(fixture_run(&fixture, &spec, &third, &output, &err) < 0);
+    error_freep(&err);
     assert_done(cell_end(second, &receipt, &err), &err);
     cell_free(first);
     spec.role = CELL_AGENT;
