@@ -17,8 +17,11 @@
 #define unused_ok __attribute__((unused))
 #define malloc_like __attribute__((malloc, returns_nonnull))
 
-/* Runs done(&variable) when the variable leaves its scope. */
-#define scoped(done) __attribute__((cleanup(done)))
+/*
+ * Runs done(&variable) when the variable leaves its scope. That may be all it is for: clang would
+ * call it unused.
+ */
+#define scoped(done) __attribute__((cleanup(done), unused))
 
 /* Hands a scoped pointer over: yields its value and leaves NULL behind. */
 #define take(pointer)                                                                              \
