@@ -72,19 +72,25 @@ enum cell_role {
                     destination */
 };
 
-/* A tree (directory or regular file) mounted read-only. The descriptor is borrowed (O_PATH is
- * enough). */
+/*
+ * A tree (directory or regular file) mounted read-only. The descriptor is borrowed (O_PATH is
+ * enough). Directories are seen through an overlay, regular files up to 16 MiB are copied: either
+ * way no inode, and so no lock, is shared with another cell, and no path of the host shows.
+ */
 struct cell_mount {
     int fd;
     const char *target; /* absolute path in the cell; missing parents are made, mode 0755 */
     bool writable;      /* CELL_WORKER only */
-    bool hidden_parent; /* the parent of target gets mode 0711 and lists nothing */
-    const char
-        *masks[CELL_MASKS_MAX]; /* first-level names of the tree that are absent in the cell */
+    bool hidden_parent; /* the parent of target lists nothing: mode 0711, tier B 0111 */
+    /* first-level names of the tree that are absent in the cell */
+    const char *masks[CELL_MASKS_MAX];
 };
 
-/* A file of root's with these bytes, mode 0644 or 0755. Anywhere outside workspace, HOME, /tmp,
- * /dev. */
+/*
+ * A file of root's with these bytes, mode 0644 or 0755. Anywhere outside workspace, HOME, /tmp,
+ * /dev; of /proc meminfo and cpuinfo only. To /etc/passwd and /etc/group the cell itself adds the
+ * line of its user, "agent", whose id is known only when it is leased.
+ */
 struct cell_text {
     const char *target;
     const void *bytes;
@@ -158,6 +164,9 @@ struct cell; /* one live or ended cell */
  * In a CELL_WORKER cell each mount is also open as descriptor CELL_WORKER_FD + index (in the order
  * of mounts), the collected workspace as the one after the last mount. The worker uses descriptors
  * only.
+ * It runs under the id of who asked, with CAP_DAC_READ_SEARCH, and with CAP_SYS_ADMIN as well when
+ * it collects an overlay's upper layer in tier A, where only that shows trusted.overlay.*; its
+ * filter has no call by which it could use that for anything else.
  */
 #define CELL_WORKER_FD 10
 
@@ -168,8 +177,11 @@ struct cell; /* one live or ended cell */
  */
 must_check int cell_start(struct monitor *monitor, const struct cell_spec *spec, struct cell **ret,
                           struct error **err) nonnull(1, 2, 3);
-/* Runs one more program in a live CELL_GRADER or CELL_AGENT cell. *ret_process names it in
- * cell_wait(). */
+/*
+ * Runs one more program in a live CELL_GRADER or CELL_AGENT cell. *ret_process names it in
+ * cell_wait(). It has a landlock domain of its own: files are shared with the cell's other
+ * programs, but it neither signals nor traces them, nor sees them in /proc.
+ */
 must_check int cell_exec(struct cell *cell, const struct cell_command *command,
                          uint32_t *ret_process, struct error **err) nonnull(1, 2, 3);
 

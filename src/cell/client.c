@@ -75,7 +75,7 @@ int client_read(struct monitor *monitor, struct message *ret, struct error **err
     for (size_t i = 0; i < count && r == 0; i++)
         (void)close(fds[i]); /* it sends none */
     if (r == -EPIPE)
-        return error_set(err, ERROR_SYSTEM, "the monitor is gone");
+        return error_errno(err, EPIPE, "the monitor is gone");
     if (r < 0)
         return error_errno(err, -r, "cannot hear from the monitor");
     if (ret->magic != PROTOCOL_MAGIC)
@@ -89,7 +89,7 @@ int client_call(struct monitor *monitor, const void *request, size_t size,
                 const struct wire_fds *fds, struct message *ret, struct error **err)
 {
     if (monitor->socket < 0)
-        return error_set(err, ERROR_SYSTEM, "the monitor is gone");
+        return error_errno(err, EPIPE, "the monitor is gone");
     int r = message_send(monitor->socket, request, size, fds == NULL ? NULL : fds->fds,
                          fds == NULL ? 0 : fds->count);
 

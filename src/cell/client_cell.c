@@ -12,11 +12,9 @@ static int blame(const struct message *reply, const struct cell_spec *spec, cons
     bool is_command = reply->step == STEP_EXEC || reply->step == STEP_CWD;
     bool is_worker = spec != NULL && spec->role == CELL_WORKER;
 
-    if (is_command && !is_worker) {
-        (void)error_errno(err, reply->error, "cannot run '%s'%s", program,
-                          reply->step == STEP_CWD ? " in its working directory" : "");
-        return -ERROR_AGENT;
-    }
+    if (is_command && !is_worker)
+        return error_errno_as(err, ERROR_AGENT, reply->error, "cannot run '%s'%s", program,
+                              reply->step == STEP_CWD ? " in its working directory" : "");
     if (reply->step == STEP_MOUNT && spec != NULL && reply->detail < spec->mount_count)
         return error_errno(err, reply->error, "cannot make the cell: mounting '%s'",
                            spec->mounts[reply->detail].target);

@@ -352,7 +352,6 @@ static void knows_only_the_cells_of_the_own_connection(void **state)
 
 static void leases_an_id_to_one_cell_at_a_time(void **state)
 {
-    scoped(mem_freep) char *mark = new_mark();
     struct fixture other;
     struct cell *cells[4] = {0};
     struct error *err = NULL;
@@ -360,6 +359,8 @@ static void leases_an_id_to_one_cell_at_a_time(void **state)
     (void)state;
     if (monitor_facts(fixture.monitor)->tier != TIER_A)
         skip(); /* a user has one id */
+    scoped(mem_freep) char *mark = new_mark();
+
     assert_done(fixture_open(&other, CELL_NATIVE, &err), &err);
     for (size_t i = 0; i < ARRAY_SIZE(cells); i++) {
         struct monitor *monitor = i % 2 == 0 ? fixture.monitor : other.monitor;

@@ -17,6 +17,12 @@
 #include "cell/fixture.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)1 << 20)
+/* A sanitizer's run time forks to look for leaks, so that builds with one let workers do it. */
+#if defined(CELL_SANITIZED)
+#define SANITIZED_OR(answer) "socket_unix EPERM"
+#else
+#define SANITIZED_OR(answer) answer
+#endif
 
 static struct fixture fixture;
 
@@ -79,7 +85,7 @@ static void can_do_next_to_nothing(void **state)
                                            "ptrace_1 EPERM",
                                            "kill_1 EPERM",
                                            "userns_unshare EPERM",
-                                           "fork EPERM",
+                                           SANITIZED_OR("fork EPERM"),
                                            "setuid_0 EPERM",
                                            "exec_self EPERM",
                                            "exec_by_fd EPERM",

@@ -7,7 +7,7 @@
 #include "cell/client.h"
 
 #define COMPLAINT_BYTES_MAX ((size_t)65536)
-#define TARGET_BYTES 16
+#define TARGET_BYTES 32
 
 struct pipe_ends {
     int read_end, write_end;
