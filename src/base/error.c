@@ -44,20 +44,37 @@ int error_set(struct error **err, enum error_code code, const char *fmt, ...)
     return set(err, code, 0, buf_take(&text));
 }
 
+static int set_errno(struct error **err, enum error_code code, int errno_value, struct buf *text)
+{
+    const char *reason = strerrordesc_np(errno_value);
+
+    if (reason != NULL)
+        buf_format(text, ": %s", reason);
+    else
+        buf_format(text, ": error %d", errno_value);
+    return set(err, code, errno_value, buf_take(text));
+}
+
 int error_errno(struct error **err, int errno_value, const char *fmt, ...)
 {
     scoped(buf_done) struct buf text = {0};
-    const char *reason = strerrordesc_np(errno_value);
     va_list args;
 
     va_start(args, fmt);
     buf_vformat(&text, fmt, args);
     va_end(args);
-    if (reason != NULL)
-        buf_format(&text, ": %s", reason);
-    else
-        buf_format(&text, ": error %d", errno_value);
-    return set(err, ERROR_SYSTEM, errno_value, buf_take(&text));
+    return set_errno(err, ERROR_SYSTEM, errno_value, &text);
+}
+
+int error_errno_as(struct error **err, enum error_code code, int errno_value, const char *fmt, ...)
+{
+    scoped(buf_done) struct buf text = {0};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&text, fmt, args);
+    va_end(args);
+    return set_errno(err, code, errno_value, &text);
 }
 
 int error_wrap(struct error **err, int r, const char *fmt, ...)

@@ -27,6 +27,10 @@ int error_set(struct error **err, enum error_code code, const char *fmt, ...) pr
 /* ERROR_SYSTEM with ": strerror(errno_value)" appended. */
 int error_errno(struct error **err, int errno_value, const char *fmt, ...) printf_like(3, 4);
 
+/* The same under another code: what failed is a system call, whose fault it is someone else's. */
+int error_errno_as(struct error **err, enum error_code code, int errno_value, const char *fmt, ...)
+    printf_like(4, 5);
+
 /* Puts "context: " before the message of an error that is already set. Returns r. */
 int error_wrap(struct error **err, int r, const char *fmt, ...) printf_like(3, 4);
 

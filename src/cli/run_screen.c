@@ -2,9 +2,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/term.h"
 #include "cli/output.h"
 
 struct run_screen {
+    bool quiet;
     struct progress progress;
     struct buf buf;
 };
@@ -34,6 +36,7 @@ struct run_screen *run_screen_new(const struct run_screen_options *options)
         .total = options->trials,
     };
 
+    screen->quiet = options->quiet;
     progress_start(&screen->progress, &progress, clock_ns(), &screen->buf);
     flush(screen);
     return screen;
@@ -46,6 +49,16 @@ static void trial_started(void *context, const char *trial_id)
     (void)trial_id; /* only counted */
     progress_trial_started(&screen->progress, clock_ns(), &screen->buf);
     flush(screen);
+}
+
+/* What went wrong with the machine is told however quiet it was to be. */
+static void tell_error(struct run_screen *screen, const char *trial_id,
+                       const struct trial_note *note)
+{
+    scoped(mem_freep) char *id = term_quoted(trial_id);
+    scoped(mem_freep) char *reason = term_quoted(note->error);
+
+    buf_format(&screen->buf, "closedbook: trial '%s': %s\n", id, reason);
 }
 
 static void trial_finished(void *context, const char *trial_id, const struct trial_note *note)
@@ -63,6 +76,8 @@ static void trial_finished(void *context, const char *trial_id, const struct tri
         .reason = note->error[0] != 0 ? note->error : NULL,
     };
 
+    if (screen->quiet && (status == STATUS_ERROR || status == STATUS_BUILD_FAILED))
+        tell_error(screen, trial_id, note);
     progress_trial_finished(&screen->progress, &trial, clock_ns(), &screen->buf);
     flush(screen);
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +11,10 @@
 #include "base/mem.h"
 #include "base/message.h"
 #include "base/str.h"
+
+/* To walk to a place, make it there, and give it away. */
+#define CLAIM_CAPS                                                                                 \
+    (UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER)
 
 struct claim {
     struct identity identity;
@@ -48,13 +53,37 @@ static int make_dirs(const struct identity *identity, const char *path, mode_t l
     }
 }
 
+/* An empty directory that is there already (a mktemp -d) is taken as if it were made. */
+static int adopt_empty(const struct identity *identity, int fd)
+{
+    struct stat st;
+    bool is_empty = true;
+
+    if (!identity->root || fstat(fd, &st) != 0 || st.st_uid == identity->uid)
+        return fd;
+
+    DIR *folder = fdopendir(dup(fd));
+
+    if (folder == NULL)
+        return fd;
+    for (struct dirent *entry; is_empty && (entry = readdir(folder)) != NULL;)
+        is_empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    (void)closedir(folder); /* only read */
+    /* Without it the directory stays as it is, and whoever writes there is told so. */
+    if (is_empty)
+        (void)!fchown(fd, identity->uid, identity->gid);
+    return fd;
+}
+
 static int make_place(const struct identity *identity, const struct claim_place *place)
 {
     if (place->kind == CLAIM_DIR) {
         int r = make_dirs(identity, place->path, 0700);
         int fd = r < 0 ? r : open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        return fd < 0 && r == 0 ? -errno : fd;
+        if (fd < 0)
+            return r == 0 ? -errno : r;
+        return adopt_empty(identity, fd);
     }
 
     int fd = open(place->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -110,7 +139,7 @@ static int start_process(struct claim *claim, struct error **err)
     claim->pid = fork();
     if (claim->pid == 0) {
         (void)close(pair[0]);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || identity_keep(CLAIM_CAPS, NULL) < 0)
             _exit(1);
         serve(claim, pair[1]);
     }

@@ -79,6 +79,14 @@ static int drop_bounding(void)
     return 0;
 }
 
+int identity_keep(uint64_t caps, struct error **err)
+{
+    if (drop_bounding() != 0 || set_capabilities(caps) != 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+        return error_errno(err, errno, "cannot give up privilege");
+    return 0;
+}
+
 int identity_become(uid_t uid, gid_t gid, uint64_t keep_caps, struct error **err)
 {
     if (uid == 0)

@@ -25,6 +25,10 @@ struct identity {
  */
 must_check int identity_find(struct identity *ret, struct error **err) nonnull(1);
 
+/* Keeps the ids and, of the capabilities, only those (bits); no_new_privs. For helpers with rights.
+ */
+must_check int identity_keep(uint64_t caps, struct error **err);
+
 /*
  * Becomes uid:gid for good: groups cleared, all three ids, every capability but those in keep_caps
  * (bits; permitted, effective and nothing else) dropped, bounding set emptied where allowed,

@@ -182,7 +182,7 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
 }
 
 /* The trial's process left without a word: its crash is an error of this trial alone. */
-static int record_crash(struct pool *pool, const struct slot *slot, int status,
+static int record_crash(struct pool *pool, const struct slot *slot, const struct error *why,
                         struct trial_note *note, struct error **err)
 {
     scoped(fd_closep) int dir_fd = -1;
@@ -195,7 +195,7 @@ static int record_crash(struct pool *pool, const struct slot *slot, int status,
     struct pool_child child = {
         .options = pool->options, .trial = trial, .staged = &pool->staged, .dir_fd = dir_fd};
 
-    return pool_child_crashed(&child, status, note, err);
+    return pool_child_crashed(&child, why, note, err);
 }
 
 static int read_note(struct pool *pool, const struct slot *slot, struct trial_note *note,
@@ -206,13 +206,26 @@ static int read_note(struct pool *pool, const struct slot *slot, struct trial_no
 
     while (waitpid(slot->pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (n == (ssize_t)sizeof(*note))
+    if (n == (ssize_t)sizeof(*note) && note->outcome != TRIAL_LOST)
         return 0;
     if (*pool->options->stop != 0) {
         *note = (struct trial_note){.outcome = TRIAL_INTERRUPTED};
         return 0;
     }
-    return record_crash(pool, slot, status, note, err);
+
+    scoped(error_freep) struct error *why = NULL;
+
+    note->error[sizeof(note->error) - 1] = 0;
+    if (n == (ssize_t)sizeof(*note))
+        (void)error_set(&why, ERROR_SYSTEM, "%s", note->error);
+    else if (WIFSIGNALED(status))
+        (void)error_set(&why, ERROR_BUG, "the trial's process was killed by signal %d",
+                        WTERMSIG(status));
+    else
+        (void)error_set(&why, ERROR_SYSTEM,
+                        "the trial's process ended with status %d and without a record",
+                        WEXITSTATUS(status));
+    return record_crash(pool, slot, why, note, err);
 }
 
 static void judge_stop(struct pool *pool, const struct trial_note *note)

@@ -1,7 +1,6 @@
 #include "run/pool_child.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -144,23 +143,15 @@ _Noreturn void pool_child_main(const struct pool_child *child, int note_fd)
     _exit(write(note_fd, &note, sizeof(note)) == (ssize_t)sizeof(note) ? 0 : 3);
 }
 
-int pool_child_crashed(const struct pool_child *child, int status, struct trial_note *note,
-                       struct error **err)
+int pool_child_crashed(const struct pool_child *child, const struct error *why,
+                       struct trial_note *note, struct error **err)
 {
-    scoped(error_freep) struct error *why = NULL;
     struct trial_record record;
     struct trial_job job = job_of(child);
     struct monitor *any = child->options->session->native != NULL
                               ? child->options->session->native
                               : child->options->session->tempdir;
 
-    if (WIFSIGNALED(status))
-        (void)error_set(&why, ERROR_BUG, "the trial's process was killed by signal %d",
-                        WTERMSIG(status));
-    else
-        (void)error_set(&why, ERROR_SYSTEM,
-                        "the trial's process ended with status %d and without a record",
-                        WEXITSTATUS(status));
     job.monitor = any;
     job.view = NULL;
     trial_record_init(&record);

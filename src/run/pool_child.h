@@ -16,6 +16,6 @@ struct pool_child {
 
 /* Confines itself, runs the trial, writes the note and exits. */
 _Noreturn void pool_child_main(const struct pool_child *child, int note_fd) nonnull(1);
-/* In the parent: writes the ERROR record of a trial whose process died with a wait status. */
-must_check int pool_child_crashed(const struct pool_child *child, int status,
-                                  struct trial_note *note, struct error **err) nonnull(1, 3);
+/* In the parent: writes the ERROR record of a trial whose process left none. */
+must_check int pool_child_crashed(const struct pool_child *child, const struct error *why,
+                                  struct trial_note *note, struct error **err) nonnull(1, 2, 3);

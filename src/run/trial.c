@@ -1,5 +1,6 @@
 #include "run/trial.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 #include "base/clock.h"
@@ -234,7 +235,12 @@ int trial_run(const struct trial_job *job, struct trial_record *record, enum tri
         r = run_steps(job, record, ret, &problem);
         if (r < 0)
             trial_record_fail(record, problem);
+        if (r < 0 && error_errno_of(problem) == EPIPE)
+            *ret = TRIAL_LOST;
     }
+    /* When the parent was killed the monitor ends, too, and this trial never happened. */
+    if (*ret == TRIAL_LOST)
+        return 0;
     if (*ret == TRIAL_INTERRUPTED || (job->stop != NULL && *job->stop != 0)) {
         *ret = TRIAL_INTERRUPTED;
         return 0;

@@ -29,7 +29,11 @@ struct trial_job {
     uint64_t stage_ns;               /* spent on staging before the process existed */
 };
 
-enum trial_outcome { TRIAL_RECORDED, TRIAL_INTERRUPTED };
+enum trial_outcome {
+    TRIAL_RECORDED,
+    TRIAL_INTERRUPTED, /* nothing was recorded: it runs again on a resume */
+    TRIAL_LOST, /* the monitor is gone; so may the parent be, which decides what that means */
+};
 
 /* record is filled and saved as trial.json in dir_fd. */
 must_check int trial_run(const struct trial_job *job, struct trial_record *record,

@@ -193,7 +193,7 @@ static void a_source_changed_in_this_very_tick_gets_no_key(void **state)
         size_t keys = entries_in(place->store->root_fd, "keys");
 
         put_file(source, "a", name);
-        scoped(layer_done) struct layer layer = add(place->store, STORE_PUBLIC, source);
+        scoped(layer_done) unused_ok struct layer layer = add(place->store, STORE_PUBLIC, source);
 
         if (entries_in(place->store->root_fd, "keys") == keys)
             return;
@@ -339,7 +339,7 @@ static void the_private_part_goes_with_its_run(void **state)
     struct stat status;
 
     put_file(source, "answer", "42");
-    scoped(layer_done) struct layer layer = add(place->store, STORE_PRIVATE, source);
+    scoped(layer_done) unused_ok struct layer layer = add(place->store, STORE_PRIVATE, source);
 
     assert_int_equal(fstatat(place->store->root_fd, "private", &status, 0), 0);
     assert_int_equal(status.st_mode & 0777, 0700);
@@ -415,7 +415,7 @@ static void a_forked_child_keeps_the_private_part(void **state)
     int ready[2], done[2];
 
     put_file(source, "answer", "42");
-    scoped(layer_done) struct layer layer = add(place->store, STORE_PRIVATE, source);
+    scoped(layer_done) unused_ok struct layer layer = add(place->store, STORE_PRIVATE, source);
 
     assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
     assert_int_equal(pipe2(done, O_CLOEXEC), 0);
