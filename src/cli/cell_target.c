@@ -23,6 +23,7 @@ void cell_target_done(struct cell_target *target)
     if (target->recorded != NULL) {
         fd_closep(&target->tar_fd);
         fd_closep(&target->changes_fd);
+        fd_closep(&target->events_fd);
     }
     run_dir_close(target->recorded);
     trial_operand_done(&target->operand);
@@ -80,6 +81,7 @@ static void make_grade_cell(struct cell_target *target)
         .suite_root = private_half->suite_root,
         .tar_fd = target->recorded != NULL ? target->tar_fd : -1,
         .changes_fd = target->recorded != NULL ? target->changes_fd : -1,
+        .events_fd = target->recorded != NULL ? target->events_fd : -1,
         .events = target->events,
         .dialog = "[]\n",
     };
@@ -118,7 +120,8 @@ static int open_artifacts(struct cell_target *target, int dir_fd, struct error *
 
     target->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     target->changes_fd = openat(dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (target->tar_fd < 0 || target->changes_fd < 0)
+    target->events_fd = openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (target->tar_fd < 0 || target->changes_fd < 0 || target->events_fd < 0)
         return error_errno(err, errno, "trial '%s' left nothing to look at",
                            target->operand.trial_path);
 
@@ -161,7 +164,7 @@ static int open_trial(struct cell_target *target, const struct arguments *argume
     scoped(fd_closep) int dir_fd = -1;
     int r = trial_operand_parse(&target->session, arguments->operands[0], &target->operand, err);
 
-    target->tar_fd = target->changes_fd = -1;
+    target->tar_fd = target->changes_fd = target->events_fd = -1;
     if (r == 0)
         r = session_open_run(&target->session, target->operand.run_path, false, &target->recorded,
                              err);

@@ -25,7 +25,7 @@ struct cell_target {
     struct monitor *monitor;
     struct run_dir *recorded;
     struct trial_operand operand;
-    int tar_fd, changes_fd;
+    int tar_fd, changes_fd, events_fd;
     char *events;
     struct grade_cell *grade_cell; /* NULL: an agent's cell */
     struct cell *cell;             /* of an agent's cell */

@@ -169,6 +169,18 @@ static int add_private(struct grade_cell *cell, struct cell_spec *spec, struct e
     return r;
 }
 
+static int add_events(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
+{
+    const struct grade_cell_options *options = &cell->options;
+    bool is_large =
+        options->events != NULL && strlen(options->events) > GRADE_CELL_EVENTS_BYTES_MAX;
+
+    if (is_large && options->events_fd >= 0)
+        return add_mount(
+            spec, (struct cell_mount){.fd = options->events_fd, .target = cell->events_path}, err);
+    return add_text(spec, cell->events_path, options->events, err);
+}
+
 static int start_cell(struct grade_cell *cell, const struct cell *keep, struct error **err)
 {
     const struct grade_cell_options *options = &cell->options;
@@ -178,7 +190,7 @@ static int start_cell(struct grade_cell *cell, const struct cell *keep, struct e
     if (r == 0)
         r = add_private(cell, &spec, err);
     if (r == 0)
-        r = add_text(&spec, cell->events_path, options->events, err);
+        r = add_events(cell, &spec, err);
     if (r == 0)
         r = add_text(&spec, cell->final_path, options->final_text, err);
     if (r == 0)

@@ -11,14 +11,18 @@
 #include "grade/grade.h"
 #include "stage/stage.h"
 
+/* Up to here events travel as a text; larger ones as the file itself. */
+#define GRADE_CELL_EVENTS_BYTES_MAX ((size_t)2 << 20)
+
 struct grade_cell_options {
     struct monitor *monitor;
     const struct view *view;
     const struct private_stage *private_stage; /* NULL: neither suite nor reference */
     const struct str_list *suite_variables;    /* names that get the mounted suite root as value */
-    const char *suite_root;                   /* their host value's prefix, replaced by the mount */
-    const char *input_dir;                    /* $INPUT_DIR in the cell; NULL: none */
-    int tar_fd, changes_fd;                   /* what the agent left; -1: nothing */
+    const char *suite_root; /* their host value's prefix, replaced by the mount */
+    const char *input_dir;  /* $INPUT_DIR in the cell; NULL: none */
+    int tar_fd, changes_fd; /* what the agent left; -1: nothing */
+    int events_fd; /* events.jsonl, mounted instead of events when that is large; -1: none */
     const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
 };
 

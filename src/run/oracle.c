@@ -83,6 +83,7 @@ int oracle_run(const struct trial_job *job, struct trial_record *record, struct 
         .suite_root = private_half->suite_root,
         .tar_fd = -1,
         .changes_fd = -1,
+        .events_fd = -1,
     };
     scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
     struct cell *live = NULL;

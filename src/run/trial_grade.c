@@ -117,13 +117,14 @@ static void set_status(struct trial_record *record, const struct grade_result *r
 }
 
 struct grade_files {
-    int tar_fd, changes_fd;
+    int tar_fd, changes_fd, events_fd;
 };
 
 static void grade_files_done(struct grade_files *files)
 {
     fd_closep(&files->tar_fd);
     fd_closep(&files->changes_fd);
+    fd_closep(&files->events_fd);
 }
 
 /* The workspace is as it was staged: there is nothing to lay over it. */
@@ -148,7 +149,8 @@ static int open_files(int dir_fd, struct grade_files *files, struct error **err)
 {
     files->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     files->changes_fd = openat(dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (files->tar_fd < 0 || files->changes_fd < 0)
+    files->events_fd = openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (files->tar_fd < 0 || files->changes_fd < 0 || files->events_fd < 0)
         return error_errno(err, errno, "cannot open the trial's artifacts");
     return 0;
 }
@@ -191,7 +193,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
-    scoped(grade_files_done) struct grade_files files = {-1, -1};
+    scoped(grade_files_done) struct grade_files files = {-1, -1, -1};
     scoped(grade_result_done) struct grade_result result = {0};
     scoped(buf_done) struct buf event_lines = {0};
     scoped(mem_freep) char *final = final_text(events);
@@ -213,6 +215,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .input_dir = input_dir,
         .tar_fd = left_as_staged(job->dir_fd, record) ? -1 : files.tar_fd,
         .changes_fd = files.changes_fd,
+        .events_fd = files.events_fd,
         .events = buf_text(&event_lines),
         .final_text = final,
         .dialog = "[]\n",
