@@ -234,3 +234,12 @@ int regex_flags_parse(const json_t *value, unsigned *ret, struct error **err)
     *ret = (unsigned)number;
     return 0;
 }
+
+void regex_library_version(struct buf *buf)
+{
+    char version[64] = ""; /* "10.42 2022-12-11"; 24 are enough today */
+
+    if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) < (int)sizeof(version))
+        (void)pcre2_config(PCRE2_CONFIG_VERSION, version); /* asked for above */
+    buf_append(buf, version, strcspn(version, " "));
+}

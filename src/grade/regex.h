@@ -50,3 +50,6 @@ enum regex_outcome regex_search(struct regex *regex, const char *subject, size_t
 
 void regex_free(struct regex *regex);
 void regex_freep(struct regex **regex) nonnull(1);
+
+/* Appends the version of the linked PCRE2. */
+void regex_library_version(struct buf *buf) nonnull(1);

@@ -451,3 +451,8 @@ struct node *yaml_read(struct arena *arena, const struct origin *origin, struct 
     yaml_parser_delete(&reader.parser);
     return reader.error_count > 0 ? NULL : root;
 }
+
+const char *yaml_library_version(void)
+{
+    return yaml_get_version_string();
+}

@@ -18,3 +18,6 @@
  */
 struct node *yaml_read(struct arena *arena, const struct origin *origin, struct problems *problems)
     nonnull(1, 2, 3);
+
+/* Version of the linked libyaml. */
+const char *yaml_library_version(void);
