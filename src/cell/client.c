@@ -139,7 +139,8 @@ static int open_worker(struct monitor *monitor, const char *path, struct error *
         return r;
     for (size_t i = 0; i < ARRAY_SIZE(worker_roots); i++) {
         /* Links into /usr are made in the cell as they are here. */
-        monitor->root_fds[i] = open(worker_roots[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        monitor->root_fds[i] =
+            open(worker_roots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     return 0;
 }
@@ -167,7 +168,7 @@ static int start_native(const struct monitor_options *options, struct monitor *m
                         int server_end, struct error **err)
 {
     const int fds[SERVER_CONTROL_FD + 1] = {-1, -1, -1, server_end};
-    const char *const argv[] = {options->cell_program, NULL};
+    const char *const argv[] = {options->cell_program, options->worker_program, NULL};
     const struct spawn_options spawn = {
         .argv = argv, .cwd_fd = -1, .fds = fds, .fd_count = ARRAY_SIZE(fds), .new_session = true};
     int r = geteuid() == 0 ? check_accounts(err) : 0;
@@ -186,7 +187,7 @@ static int start_tempdir(const struct monitor_options *options, struct monitor *
         (void)close(monitor->socket); /* the client's end */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
             _exit(1);
-        tempdir_serve(server_end, options->tempdir_uid, options->tempdir_gid);
+        tempdir_serve(server_end, options);
     }
     monitor->pid = pid;
     monitor->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

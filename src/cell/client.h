@@ -68,4 +68,5 @@ must_check int client_fill_start(const struct monitor *monitor, const struct cel
 must_check int client_seal_blob(const struct buf *blob, int *ret, struct error **err) nonnull(1, 2);
 
 /* tempdir.c: serves in the calling process, which was forked for it. Never returns. */
-_Noreturn void tempdir_serve(int control_fd, uid_t uid, gid_t gid);
+struct monitor_options;
+_Noreturn void tempdir_serve(int control_fd, const struct monitor_options *options) nonnull(2);

@@ -37,7 +37,7 @@ int fixture_open(struct fixture *fixture, enum cell_driver driver, struct error 
     *fixture = (struct fixture){.usr_fd = -1};
     if (cell_program == NULL)
         return error_set(err, ERROR_USER, "CLOSEDBOOK_CELL_PROGRAM is not set");
-    fixture->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    fixture->usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fixture->usr_fd < 0)
         return error_errno(err, errno, "cannot open '/usr'");
     return monitor_start(&options, &fixture->monitor, err);

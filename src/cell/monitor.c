@@ -51,7 +51,7 @@ static int prepare(struct server *server, struct native *native, enum cell_step 
     return server->machine.tier == TIER_A ? lease_open(&native->pool) : 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct native native;
     static struct server server = {.driver = &native_driver, .state = &native};
@@ -68,6 +68,7 @@ int main(void)
     (void)!chdir("/"); /* so that it holds no other directory; there always is one */
     reset_signals();
     raise_limits();
+    server.has_worker = argc > 1 && stat(argv[1], &server.worker) == 0;
     int r = prepare(&server, &native, &step);
 
     if (r < 0) {

@@ -8,6 +8,8 @@
  * left. libc and base_core only.
  */
 
+#include <sys/stat.h>
+
 #include "cell/protocol.h"
 #include "cell/setup.h"
 
@@ -123,6 +125,8 @@ struct server {
     size_t cell_count, connection_count;
     uint32_t last_cell_id;
     bool is_closing; /* the control connection closed */
+    bool has_worker;
+    struct stat worker; /* the program that workers are, as it was at the start */
 };
 
 /* Serves until the control connection has closed and no cell is left. */

@@ -440,6 +440,31 @@ static int launch(struct server *server, struct connection *connection, struct c
     return 0;
 }
 
+/*
+ * A trial's process may hold nothing but what its parent opened for it, and what lies in its own
+ * directory; but anyone may open anything O_PATH. Such a descriptor from a trial shows no right to
+ * what it names, so it is not mounted for it; and the only worker is the one of the start.
+ */
+static bool has_rights(const struct server *server, const struct connection *connection,
+                       const struct input *input)
+{
+    const struct request_start *request = &input->request->start;
+    struct stat status;
+
+    if (connection->is_control)
+        return true;
+    for (size_t i = 0; i < input->fd_count; i++) {
+        int flags = fcntl(input->fds[i], F_GETFL);
+
+        if (flags < 0 || (flags & O_PATH) != 0)
+            return false;
+    }
+    if (request->role != CELL_WORKER)
+        return true;
+    return server->has_worker && fstat(input->fds[request->program_fd], &status) == 0 &&
+           status.st_dev == server->worker.st_dev && status.st_ino == server->worker.st_ino;
+}
+
 static int handle_start(struct server *server, struct connection *connection, struct input *input)
 {
     const struct request_start *request = &input->request->start;
@@ -447,6 +472,10 @@ static int handle_start(struct server *server, struct connection *connection, st
 
     if (r < 0)
         return r;
+    if (!has_rights(server, connection, input)) {
+        reply_error(connection, -EPERM, STEP_REQUEST);
+        return 0;
+    }
     if (server->cell_count >= SERVER_CELLS_MAX || server->is_closing) {
         reply_error(connection, -EAGAIN, STEP_REQUEST);
         return 0;

@@ -140,13 +140,16 @@ static int become(uid_t uid, gid_t gid)
     return 0;
 }
 
-_Noreturn void tempdir_serve(int control_fd, uid_t uid, gid_t gid)
+_Noreturn void tempdir_serve(int control_fd, const struct monitor_options *options)
 {
     struct server server = {.driver = &tempdir_driver, .machine = {.tier = TIER_NONE}};
     const int keep[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, control_fd};
 
-    if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 || become(uid, gid) < 0)
+    if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 ||
+        become(options->tempdir_uid, options->tempdir_gid) < 0)
         _exit(1);
+    server.has_worker =
+        options->worker_program != NULL && stat(options->worker_program, &server.worker) == 0;
     server.machine.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (server.machine.null_fd < 0)
         _exit(1);

@@ -427,6 +427,32 @@ static void serves_many_connections(void **state)
     assert_prints("echo still", "still\n");
 }
 
+/* A trial's process can open anything O_PATH; that shows no right to see what is in it. */
+static void mounts_nothing_that_a_connection_only_has_the_path_of(void **state)
+{
+    static const char *const argv[] = {"/bin/true", NULL};
+    static const int flags[] = {O_RDONLY, O_PATH}; /* the first is the control */
+    struct monitor *monitor = NULL;
+    struct error *err = NULL;
+
+    (void)state;
+    assert_done(monitor_connect(fixture.monitor, &monitor, &err), &err);
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        scoped(error_freep) struct error *refusal = NULL;
+        scoped(cell_freep) struct cell *cell = NULL;
+        scoped(fd_closep) int usr_fd = open("/usr", flags[i] | O_DIRECTORY | O_CLOEXEC);
+        struct cell_spec spec;
+
+        fixture_spec(&fixture, CELL_AGENT, argv, &spec);
+        spec.mounts[0].fd = usr_fd;
+        assert_int_equal(cell_start(monitor, &spec, &cell, &refusal),
+                         flags[i] == O_PATH ? -ERROR_SYSTEM : 0);
+        if (flags[i] == O_PATH)
+            assert_int_equal(error_errno_of(refusal), EPERM);
+    }
+    monitor_free(monitor);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 static int run_groups(void)
@@ -445,6 +471,7 @@ static int run_groups(void)
         TEST(overlays_layers_that_the_agent_can_edit),
         TEST(keeps_a_workspace_for_the_next_cell_of_its_role),
         TEST(serves_many_connections),
+        TEST(mounts_nothing_that_a_connection_only_has_the_path_of),
     };
     int failed = 0;
 

@@ -75,6 +75,23 @@ static int adopt_empty(const struct identity *identity, int fd)
     return fd;
 }
 
+/* A regular file becomes the identity's; a device or a pipe is written to and stays as it is. */
+static int give_away(const struct identity *identity, int fd)
+{
+    struct stat st;
+
+    if (!identity->root)
+        return fd;
+    if (fstat(fd, &st) == 0 &&
+        (!S_ISREG(st.st_mode) || fchown(fd, identity->uid, identity->gid) == 0))
+        return fd;
+
+    int saved = errno;
+
+    (void)close(fd);
+    return -saved;
+}
+
 static int make_place(const struct identity *identity, const struct claim_place *place)
 {
     if (place->kind == CLAIM_DIR) {
@@ -90,13 +107,7 @@ static int make_place(const struct identity *identity, const struct claim_place 
 
     if (fd < 0)
         return -errno;
-    if (identity->root && fchown(fd, identity->uid, identity->gid) != 0) {
-        int saved = errno;
-
-        (void)close(fd);
-        return -saved;
-    }
-    return fd;
+    return give_away(identity, fd);
 }
 
 static int serve_one(const struct claim *claim, int socket, uint32_t index)

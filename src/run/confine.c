@@ -68,6 +68,8 @@ static int apply_landlock(const struct confine_options *options, struct error **
     return r == 0 ? 0 : error_errno(err, saved, "cannot restrict the trial with landlock");
 }
 
+#define CALL_FCHMODAT2 452 /* newer than Debian 12's headers */
+
 /* Calls that a trial never makes; each would be a way out or a way in. */
 static const uint32_t denied_calls[] = {
     SYS_execve,
@@ -110,6 +112,25 @@ static const uint32_t denied_calls[] = {
     SYS_init_module,
     SYS_finit_module,
     SYS_delete_module,
+    SYS_kill,
+    SYS_tkill,
+    SYS_pidfd_send_signal,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_fchmodat,
+    SYS_fchownat,
+    SYS_utimensat,
+    SYS_setxattr,
+    SYS_lsetxattr,
+#ifdef SYS_chmod
+    SYS_chmod,
+    SYS_chown,
+    SYS_lchown,
+    SYS_utime,
+    SYS_utimes,
+    SYS_futimesat,
+#endif
+    CALL_FCHMODAT2,
     SYS_clone3,
     SYS_kcmp,
     SYS_fanotify_init,

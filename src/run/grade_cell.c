@@ -15,9 +15,13 @@ struct grade_cell {
     char *reference_place;                          /* in the suite; NULL: none */
     char *events_path, *final_path, *dialog_path;
     bool applied; /* the workspace holds what the agent left */
+    bool used;    /* a command ran in it: the next gets a fresh HOME, /tmp and no processes */
 };
 
-/* A path that code under test cannot guess; its parent lists nothing. */
+/*
+ * A path that names nothing of the host; its parent lists nothing. Code that a grader runs can find
+ * it all the same (its environment and mount table hold it): SECURITY.md says so.
+ */
 static char *hidden_path(void)
 {
     scoped(mem_freep) char *name = random_hex(16);
@@ -50,6 +54,8 @@ static void make_env(struct grade_cell *cell)
 
     cell_env_default(&cell->env);
     add_variable(cell, "CLOSEDBOOK_TRIAL", cell->trial_path);
+    /* Nothing below HOME is a tool of the grader. */
+    add_variable(cell, "PYTHONNOUSERSITE", "1");
     if (cell->options.input_dir != NULL)
         add_variable(cell, "INPUT_DIR", cell->options.input_dir);
     if (stage != NULL && stage->has_suite) {
@@ -405,6 +411,13 @@ static int workspace_run(void *context, const struct grade_command *command,
     struct cell *live = NULL;
     int r = grade_cell_live(cell, &live, err);
 
+    /*
+     * Commands build on each other through the workspace alone: what one criterion's candidate left
+     * in HOME, in /tmp or running must not meet the next one's grader.
+     */
+    if (r == 0 && cell->used)
+        r = restart(cell, err);
+    cell->used = true;
     if (r == 0)
         r = run_shell(cell, &run, err);
     if (r < 0 || (ret->exit_code != 126 && ret->exit_code != 127))

@@ -24,6 +24,8 @@ enum ability {
     CAN_READ_GIVEN = 1 << 5,
     CAN_WRITE_GIVEN = 1 << 6,
     WAS_CONFINED = 1 << 7,
+    CAN_CHANGE_MODES = 1 << 8,
+    CAN_SIGNAL = 1 << 9,
 };
 
 struct place {
@@ -67,13 +69,19 @@ static unsigned abilities(const struct place *place)
     found |= can_open(place->inside_fd, "new", O_WRONLY | O_CREAT) ? CAN_WRITE_INSIDE : 0;
     found |= can_open(place->given_fd, "text", O_RDONLY) ? CAN_READ_GIVEN : 0;
     found |= can_open(place->given_fd, "text", O_WRONLY) ? CAN_WRITE_GIVEN : 0;
+    found |= chmod(place->root, 0700) == 0 ? CAN_CHANGE_MODES : 0;
+    found |= kill(getppid(), 0) == 0 ? CAN_SIGNAL : 0;
     return found;
 }
 
 /* What a child process can do, confined or not. */
 static unsigned try_child(const struct place *place, bool confined)
 {
+    int ends[2];
     int status = 0;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -87,11 +95,18 @@ static unsigned try_child(const struct place *place, bool confined)
 
         if (confined)
             found |= confine_self(&options, NULL) == 0 ? WAS_CONFINED : 0;
-        _exit((int)(found | abilities(place)));
+        found |= abilities(place);
+        _exit(write(ends[1], &found, sizeof(found)) == (ssize_t)sizeof(found) ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    return (unsigned)WEXITSTATUS(status);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+
+    unsigned found = 0;
+
+    assert_int_equal(read(ends[0], &found, sizeof(found)), (ssize_t)sizeof(found));
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return found;
 }
 
 static int set_up(void **state)
@@ -135,7 +150,8 @@ static void the_probe_sees_what_an_open_process_can_do(void **state)
 {
     assert_int_equal(try_child(*state, false), CAN_EXECUTE | CAN_SOCKET | CAN_READ_OUTSIDE |
                                                    CAN_WRITE_OUTSIDE | CAN_WRITE_INSIDE |
-                                                   CAN_READ_GIVEN | CAN_WRITE_GIVEN);
+                                                   CAN_READ_GIVEN | CAN_WRITE_GIVEN |
+                                                   CAN_CHANGE_MODES | CAN_SIGNAL);
 }
 
 int main(void)

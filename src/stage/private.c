@@ -144,7 +144,7 @@ static int find_place(const struct private_source *source, struct private_stage 
         return 0;
     stage->reference_mount_fd =
         fs_open_beneath(stage->reference.tree_fd, is_dir ? "." : path_base(path),
-                        O_PATH | (is_dir ? O_DIRECTORY : 0), 0, FS_NO_LINKS);
+                        O_RDONLY | (is_dir ? O_DIRECTORY : 0), 0, FS_NO_LINKS);
     if (stage->reference_mount_fd < 0)
         return error_errno(err, -stage->reference_mount_fd, "cannot open the staged reference");
     return 0;

@@ -87,7 +87,7 @@ static void mask_own_prefix(struct view *view)
 
 static int open_system(struct view *view, struct error **err)
 {
-    view->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    view->usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (view->usr_fd < 0)
         return error_errno(err, errno, "cannot open /usr");
     for (size_t i = 0; i < ROOT_DIRS; i++) {
@@ -95,7 +95,7 @@ static int open_system(struct view *view, struct error **err)
 
         if (lstat(root_dirs[i], &status) < 0 || !S_ISDIR(status.st_mode))
             continue;
-        view->root_dir_fds[i] = open(root_dirs[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        view->root_dir_fds[i] = open(root_dirs[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (view->root_dir_fds[i] < 0)
             return error_errno(err, errno, "cannot open %s", root_dirs[i]);
     }
