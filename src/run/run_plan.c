@@ -174,8 +174,15 @@ static int compare_task(const struct task *task, const json_t *recorded, struct 
 int run_plan_compare(const struct run_plan *plan, const json_t *recorded, struct error **err)
 {
     json_t *tasks = json_get_object(recorded, "tasks");
+    int64_t repeats = json_get_int(json_get_object(recorded, "inputs"), "repeats", plan->repeats);
     const char *key;
     json_t *item;
+
+    if (repeats != plan->repeats)
+        return error_set(err, ERROR_USER,
+                         "the run was planned with --repeats %jd, not %u; start a new run, or use "
+                         "--resume=force",
+                         (intmax_t)repeats, plan->repeats);
 
     for (size_t i = 0; i < plan->tasks.count; i++) {
         const struct task *task = plan->tasks.tasks[i];

@@ -151,6 +151,21 @@ static void names_what_changed_since_the_run_began(void **state)
     }
 }
 
+static void refuses_another_number_of_repeats(void **state)
+{
+    scoped(run_plan_done) struct run_plan before = {0};
+    scoped(run_plan_done) struct run_plan more = {0};
+    scoped(error_freep) struct error *err = NULL;
+
+    load(*state, 1, &before);
+    load(*state, 2, &more);
+
+    scoped(json_freep) json_t *recorded = record(*state, &before);
+
+    assert_int_equal(run_plan_compare(&more, recorded, &err), -ERROR_USER);
+    assert_true(str_starts(error_message(err), "the run was planned with --repeats 1, not 2"));
+}
+
 static void names_a_task_that_came_or_went(void **state)
 {
     struct suite *suite = *state;
@@ -180,6 +195,7 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(records_paths_that_hold_from_any_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_what_changed_since_the_run_began, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_another_number_of_repeats, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_a_task_that_came_or_went, set_up, tear_down),
     };
 
