@@ -14,13 +14,15 @@ struct run_screen {
 static void flush(struct run_screen *screen)
 {
     size_t done = 0;
+    int tries = 2; /* a full disk or a signal may be over at the second */
 
-    while (done < screen->buf.size_bytes) {
+    while (done < screen->buf.size_bytes && tries > 0) {
         ssize_t n = write(STDERR_FILENO, screen->buf.data + done, screen->buf.size_bytes - done);
 
-        if (n <= 0)
-            break; /* progress is for who looks; the run goes on without */
-        done += (size_t)n;
+        if (n > 0)
+            done += (size_t)n;
+        else
+            tries--; /* progress is for who looks; the run goes on without */
     }
     buf_clear(&screen->buf);
 }

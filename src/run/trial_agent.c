@@ -224,6 +224,17 @@ static void output_done(struct agent_output *output)
     buf_done(&output->err);
 }
 
+/* An agent that cannot even be started is the task's mistake, not something that it did. */
+static int start_failed(const struct error *problem, struct error **err)
+{
+    enum error_code code = error_code_of(problem);
+
+    return error_errno_of(problem) == EPIPE
+               ? error_errno(err, EPIPE, "agent cell")
+               : error_set(err, code == ERROR_AGENT ? ERROR_TASK : code, "agent cell: %s",
+                           error_message(problem));
+}
+
 static int run_program(const struct trial_job *job, struct trial_record *record,
                        const struct agent_turn *turn, struct agent_run *run, struct error **err)
 {
@@ -234,10 +245,12 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
 
     int r = pipes_open(&pipes, turn, err);
 
-    if (r == 0)
-        r = start_cell(job, turn, &pipes, &run->cell, err);
+    scoped(error_freep) struct error *problem = NULL;
+
     if (r < 0)
-        return error_wrap(err, r, "agent cell");
+        return r;
+    if (start_cell(job, turn, &pipes, &run->cell, &problem) < 0)
+        return start_failed(problem, err);
     pipes_close_write(&pipes);
     record->timing_ms.launch = ns_to_ms(clock_ns() - start_ns);
 
