@@ -38,6 +38,13 @@ static const char *agent_type_name(enum task_agent_type type)
     return "unset";
 }
 
+/* In place of what the record began with. */
+static void set_json(json_t **place, json_t *value)
+{
+    json_decref(*place);
+    *place = value;
+}
+
 static json_t *limits_json(const struct task_limits *limits)
 {
     json_t *json = json_object();
@@ -80,7 +87,7 @@ static void begin_view(const struct trial_job *job, struct trial_record *record)
     record->view.root = str_format("sha256:%s", text);
     record->view.files = manifest->count;
     record->view.bytes = manifest->bytes;
-    record->view.layers = view_layers_json(job->view);
+    set_json(&record->view.layers, view_layers_json(job->view));
     record->staging = str_dup(view_is_layered(job->view) ? "layered" : "copied");
 }
 
@@ -105,8 +112,8 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     record->cell.driver = str_dup(facts->driver == CELL_TEMPDIR ? "tempdir" : "native");
     record->cell.tier = str_dup(cell_tier_name(facts->tier));
     record->cell.landlock_abi = facts->landlock_abi;
-    record->cell.limits = limits_json(&public_half->limits);
-    record->lineage = task_lineage(job->task);
+    set_json(&record->cell.limits, limits_json(&public_half->limits));
+    set_json(&record->lineage, task_lineage(job->task));
     record->timing_ms.stage = ns_to_ms(job->stage_ns);
     begin_integrity(job, public_half->agent.type == AGENT_ORACLE, record);
     begin_view(job, record);
@@ -174,7 +181,7 @@ static int collect(const struct trial_job *job, struct trial_record *record,
     record->artifacts.files = result.files;
     record->artifacts.bytes = result.bytes;
     record->artifacts.digest = str_format("sha256:%s", digest);
-    record->artifacts.refused = take(result.refused_list);
+    set_json(&record->artifacts.refused, take(result.refused_list));
     record->timing_ms.collect = ns_to_ms(clock_ns() - start_ns);
     return 0;
 }
