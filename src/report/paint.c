@@ -15,7 +15,7 @@ static const struct signs pretty = {
     .none = "–",
     .dot = "·",
     .done = "━",
-    .todo = "╌",
+    .rest = "╌",
 };
 
 static const struct signs plain = {
@@ -25,7 +25,7 @@ static const struct signs plain = {
     .none = "-",
     .dot = "-",
     .done = "#",
-    .todo = ".",
+    .rest = ".",
 };
 
 const struct signs *painter_signs(const struct painter *painter)

@@ -26,7 +26,7 @@ struct painter {
 /* Our own signs; each is one column wide. */
 struct signs {
     const char *look[LOOK_COUNT]; /* passed, failed, error, neutral */
-    const char *bar, *ellipsis, *none, *dot, *done, *todo;
+    const char *bar, *ellipsis, *none, *dot, *done, *rest;
 };
 const struct signs *painter_signs(const struct painter *painter) nonnull(1);
 enum paint look_paint(enum trial_look look);

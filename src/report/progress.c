@@ -70,7 +70,7 @@ static void add_bar(const struct progress *progress, const struct signs *signs, 
     scoped(buf_done) struct buf bar = {0};
 
     for (size_t i = 0; i < BAR_COLUMNS; i++)
-        buf_text_append(&bar, i < done ? signs->done : signs->todo);
+        buf_text_append(&bar, i < done ? signs->done : signs->rest);
     add(parts, progress->failed + progress->errors > 0 ? PAINT_YELLOW : PAINT_GREEN, 9,
         buf_text(&bar));
 }
