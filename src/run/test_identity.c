@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -174,6 +175,33 @@ static void a_claim_makes_places_after_the_drop(void **state)
     assert_int_equal(in_child(claim_steps, *state), 0);
 }
 
+static int device_steps(const struct place *place)
+{
+    const struct identity identity = {
+        .root = true, .uid = IDENTITY_FIXED_ID, .gid = IDENTITY_FIXED_ID};
+    char *device = path_join(place->root, "null");
+    const struct claim_place places[] = {{CLAIM_FILE, device}};
+    struct claim *claim = NULL;
+    struct stat st;
+    int fd = -1;
+
+    if (mknod(device, S_IFCHR | 0666, makedev(1, 3)) != 0)
+        return 1;
+    if (claim_start(&identity, places, 1, &claim, NULL) != 0 || drop() != 0)
+        return 2;
+    if (claim_make(claim, 0, &fd, NULL) != 0 || fstat(fd, &st) != 0)
+        return 3;
+    claim_free(claim);
+    return st.st_uid == 0 && st.st_gid == 0 ? 0 : 4;
+}
+
+static void a_claim_gives_no_device_away(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(in_child(device_steps, *state), 0);
+}
+
 static void a_claim_says_which_place_it_cannot_make(void **state)
 {
     const struct identity identity = {.uid = geteuid(), .gid = getegid()};
@@ -196,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_plain_opener_opens_with_the_callers_rights, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_claim_makes_places_after_the_drop, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_claim_gives_no_device_away, set_up, tear_down),
         cmocka_unit_test(a_claim_says_which_place_it_cannot_make),
     };
 
