@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define MESSAGE_FDS_MAX 32
+#define MESSAGE_FDS_MAX 48
 
 /* Both ends close-on-exec. */
 must_check int message_pair(int ret[static 2]);

@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "cell/tiers.h"
 
-#define CELL_MOUNTS_MAX 16                    /* trees of one cell */
+#define CELL_MOUNTS_MAX 24                    /* trees of one cell */
 #define CELL_TEXTS_MAX 16                     /* synthesised files of one cell */
 #define CELL_LAYERS_MAX 8                     /* lower layers of one workspace */
 #define CELL_FDS_MAX 8                        /* descriptors of one command */
@@ -79,7 +79,9 @@ enum cell_role {
  */
 struct cell_mount {
     int fd;
-    const char *target; /* absolute path in the cell; missing parents are made, mode 0755 */
+    /* absolute path in the cell, also one inside a tree that stands before this one in the list;
+       missing parents are made, mode 0755 */
+    const char *target;
     bool writable;      /* CELL_WORKER only */
     bool hidden_parent; /* the parent of target lists nothing: mode 0711, tier B 0111 */
     /* first-level names of the tree that are absent in the cell */
@@ -137,6 +139,13 @@ struct cell_spec {
     struct cell_text texts[CELL_TEXTS_MAX];
     size_t text_count;
     int etc_fd; /* directory that is the lower part of /etc, -1: none */
+    /*
+     * A directory that is the whole root, read-only, in place of one made of the mounts; mounts,
+     * texts and the cell's own places lie over it. Not for CELL_WORKER, nor on the tempdir server,
+     * which has no root of its own.
+     */
+    bool has_root;
+    int root_fd; /* counts when has_root */
     struct cell_workspace workspace;
     struct cell_limits limits;
     struct cell_command command; /* the first program; argv NULL: init alone */

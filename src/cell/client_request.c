@@ -165,6 +165,7 @@ int client_fill_start(const struct monitor *monitor, const struct cell_spec *spe
     request->role = spec->role;
     request->ptrace_denied = spec->ptrace_denied;
     request->etc_fd = is_worker ? -1 : wire_fds_add(fds, spec->etc_fd);
+    request->root_fd = spec->has_root ? wire_fds_add(fds, spec->root_fd) : -1;
     request->program_fd = is_worker ? wire_fds_add(fds, monitor->worker_fd) : -1;
     fill_limits(&spec->limits, &request->limits);
     fill_workspace(spec, request, fds);

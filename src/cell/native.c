@@ -124,7 +124,12 @@ static int clone_trees(const struct server *server, struct setup *setup, enum ce
     *step = STEP_ETC;
     if (request->etc_fd >= 0)
         setup->etc_tree = clone_tree(server, setup->fds[request->etc_fd]);
-    return request->etc_fd >= 0 && setup->etc_tree < 0 ? setup->etc_tree : 0;
+    if (request->etc_fd >= 0 && setup->etc_tree < 0)
+        return setup->etc_tree;
+    *step = STEP_ROOT;
+    if (request->root_fd >= 0)
+        setup->root_tree = clone_tree(server, setup->fds[request->root_fd]);
+    return request->root_fd >= 0 && setup->root_tree < 0 ? setup->root_tree : 0;
 }
 
 static int clone_layer(struct server *server, const struct server_cell *cell, int fd)
@@ -174,6 +179,7 @@ static void close_clones(struct setup *setup)
     for (size_t i = 0; i < CELL_LAYERS_MAX; i++)
         close_fd(&setup->layers[i]);
     close_fd(&setup->etc_tree);
+    close_fd(&setup->root_tree);
 }
 
 /* --- START */
@@ -187,6 +193,7 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
         .fds = input->fds,
         .fd_count = input->fd_count,
         .etc_tree = -1,
+        .root_tree = -1,
         .workspace_fd = -1,
         .collect_fd = -1,
         .channel = channel,

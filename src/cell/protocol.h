@@ -14,7 +14,7 @@
 #include "cell/cell.h"
 
 #define PROTOCOL_MAGIC 0x63624b31u
-#define WIRE_FDS_MAX 32                          /* descriptors of one datagram */
+#define WIRE_FDS_MAX 48                          /* descriptors of one datagram */
 #define WIRE_NAME_BYTES 64                       /* a masked name with its NUL */
 #define WIRE_CWD_BYTES 512                       /* a working directory with its NUL */
 #define WIRE_TEXTS_BYTES_MAX ((uint64_t)4 << 20) /* all synthesised files of one cell */
@@ -92,7 +92,7 @@ struct request_start {
     int32_t program_fd; /* CELL_WORKER: the program, executed by descriptor */
     uint32_t mount_count;
     uint32_t text_count;
-    uint32_t reserved;         /* 0 */
+    int32_t root_fd;           /* the tree that is the root; -1: one made of the mounts */
     struct cell_limits limits; /* no zeros: the client has filled in the defaults */
     struct wire_mount mounts[CELL_MOUNTS_MAX];
     struct wire_text texts[CELL_TEXTS_MAX];

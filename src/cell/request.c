@@ -153,7 +153,7 @@ static bool fits_role(const struct request_start *request, const int *fds, size_
         return false;
     if (request->role == CELL_WORKER)
         return none && request->text_count == 0 && request->etc_fd == -1 &&
-               request->command.argc > 0 && request->layer_count == 0 &&
+               request->root_fd == -1 && request->command.argc > 0 && request->layer_count == 0 &&
                has_type(request->program_fd, fds, fd_count, false, true);
     return !none && request->program_fd == -1 && request->collect_cell_id == 0;
 }
@@ -162,7 +162,7 @@ int request_check_start(const struct request_start *request, const int *fds, siz
 {
     uint64_t total = 0;
 
-    if (request->role > CELL_WORKER || request->ptrace_denied > 1 || request->reserved != 0 ||
+    if (request->role > CELL_WORKER || request->ptrace_denied > 1 ||
         request->workspace_kind > CELL_WORKSPACE_KEEP || request->layer_count > CELL_LAYERS_MAX ||
         request->mount_count > CELL_MOUNTS_MAX || request->text_count > CELL_TEXTS_MAX ||
         !are_limits(&request->limits) || !is_command(&request->command, fd_count) ||
@@ -172,7 +172,8 @@ int request_check_start(const struct request_start *request, const int *fds, siz
         if (!has_type(request->layer_fds[i], fds, fd_count, true, false))
             return -EBADMSG;
     }
-    if (request->etc_fd != -1 && !has_type(request->etc_fd, fds, fd_count, true, false))
+    if ((request->etc_fd != -1 && !has_type(request->etc_fd, fds, fd_count, true, false)) ||
+        (request->root_fd != -1 && !has_type(request->root_fd, fds, fd_count, true, false)))
         return -EBADMSG;
     for (uint32_t i = 0; i < request->mount_count; i++) {
         if (!is_mount(&request->mounts[i], request->role, fds, fd_count))

@@ -80,6 +80,7 @@ static int close_others(const struct setup *setup)
     for (size_t i = 0; i < CELL_LAYERS_MAX; i++)
         keep[count++] = setup->layers[i];
     keep[count++] = setup->etc_tree;
+    keep[count++] = setup->root_tree;
     keep[count++] = setup->workspace_fd;
     keep[count++] = setup->collect_fd;
     keep[count++] = setup->channel;

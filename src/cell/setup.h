@@ -8,6 +8,7 @@
  */
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "cell/protocol.h"
 #include "cell/sys.h"
@@ -87,7 +88,7 @@ struct setup {
     const int *fds; /* of the request */
     size_t fd_count;
     int trees[CELL_MOUNTS_MAX]; /* detached clones that the monitor made; -1: not made */
-    int etc_tree;
+    int etc_tree, root_tree;
     int layers[CELL_LAYERS_MAX]; /* idmapped clones, likewise */
     int workspace_fd;            /* KEEP: its mount */
     int collect_fd;              /* CELL_WORKER: the workspace to collect */
@@ -111,12 +112,19 @@ struct setup {
 /* The whole of it; never returns. */
 _Noreturn void setup_run(struct setup *setup) nonnull(1);
 
-/* view.c: the root, mounts, /etc, texts, /proc, /dev; then pivot_root. */
+/*
+ * view.c: the root, mounts, /etc, texts, /proc, /dev; then pivot_root. view_points.c: what all that
+ * is attached to.
+ */
 must_check int view_build(struct setup *setup) nonnull(1);
 must_check int view_enter(struct setup *setup) nonnull(1);
-/* Attaches a mount at a path of the new root, whose parents are made. */
+/* Attaches a mount at a path of the new root. */
 must_check int view_attach(struct setup *setup, int mount_fd, const char *target, bool directory)
     nonnull(1, 3);
+#define VIEW_PATH_BYTES (CELL_PATH_BYTES + 32) /* a path of the cell, in the scratch */
+must_check int view_make_points(struct setup *setup) nonnull(1);
+/* A file so small that its point is a copy of it. */
+bool view_is_copied(const struct setup *setup, const struct stat *status) nonnull(1, 2);
 must_check int view_make_dirs(int dir_fd, const char *path, mode_t mode, mode_t parent_mode)
     nonnull(2);
 /* A detached, private clone of the tree or file that fd names. made: the monitor's clone or -1. */

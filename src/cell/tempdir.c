@@ -79,6 +79,9 @@ static int start(struct server *server, struct child *child, const struct input 
     struct server_cell *cell = child->cell;
     const struct request_start *request = &input->request->start;
 
+    child->step = STEP_ROOT;
+    if (request->root_fd >= 0)
+        return -EOPNOTSUPP;
     child->step = STEP_WORKSPACE;
     cell->uid = cell->init_uid = getuid();
     cell->gid = getgid();

@@ -50,6 +50,7 @@ static void fill_agent(struct request_start *request)
         .layer_fds = {DIR_FD},
         .blob_fd = BLOB_FD,
         .etc_fd = -1,
+        .root_fd = -1,
         .program_fd = -1,
         .mount_count = 1,
         .text_count = 1,
@@ -120,7 +121,8 @@ static const struct patch bad_for_agents[] = {
     AT(role, 3),
     AT(role, CELL_WORKER),
     AT(ptrace_denied, 2),
-    AT(reserved, 1),
+    AT(root_fd, FILE_FD),
+    AT(root_fd, FD_COUNT),
     AT(workspace_kind, CELL_WORKSPACE_NONE),
     AT(workspace_kind, CELL_WORKSPACE_KEEP),
     AT(workspace_kind, 9),
@@ -213,7 +215,8 @@ static void refuses_each_bad_field_of_a_workers_cell(void **state)
         AT(program_fd, -1),       AT(program_fd, DIR_FD),
         AT(program_fd, FD_COUNT), AT(workspace_kind, CELL_WORKSPACE_COPY),
         AT(text_count, 1),        AT(etc_fd, DIR_FD),
-        AT(command.argc, 0),      AT(layer_count, 1),
+        AT(root_fd, DIR_FD),      AT(command.argc, 0),
+        AT(layer_count, 1),
     };
 
     (void)state;

@@ -13,10 +13,10 @@
 #define USER_LINE_BYTES 128
 
 /*
- * One tmpfs, the scratch, holds all that is made for a cell: r is the root that it will see, m0..
- * the directories that lie over its trees with the masks, e its own part of /etc, d its /dev, l0..
- * the points where trees are attached while overlays are made of them. Only clones of r, d and e's
- * overlay are ever seen from inside, read-only.
+ * One tmpfs, the scratch, holds all that is made for a cell: r is the root that it will see, or
+ * lies over that, p0.. and m0.. the directories that lie over its trees with points and masks, e
+ * its own part of /etc, d its /dev, l0.. the points where trees are attached while overlays are
+ * made of them. Only clones of r and d and overlays are ever seen from inside, read-only.
  */
 
 const char *const root_link_names[ROOT_LINKS] = {"bin",   "sbin",   "lib",    "lib64",
@@ -24,82 +24,20 @@ const char *const root_link_names[ROOT_LINKS] = {"bin",   "sbin",   "lib",    "l
 
 static int make_dir(int dir_fd, const char *path, mode_t mode)
 {
-    if (mkdirat(dir_fd, path, mode) < 0)
-        return errno == EEXIST ? 0 : -errno;
-    /* Whatever the umask is. */
-    return fchmodat(dir_fd, path, mode, 0) < 0 ? -errno : 0;
+    return mkdirat(dir_fd, path, mode) < 0 ? -errno : 0;
 }
 
-int view_make_dirs(int dir_fd, const char *path, mode_t mode, mode_t parent_mode)
-{
-    char part[CELL_PATH_BYTES + NAME_BYTES];
-    size_t length = strlen(path);
-
-    ASSERT(length < sizeof(part));
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        bool is_last = path[i] == '\0';
-        bool is_parent = !is_last && strchr(path + i + 1, '/') == NULL;
-
-        memcpy(part, path, i);
-        part[i] = '\0';
-        int r = make_dir(dir_fd, part, is_last ? mode : is_parent ? parent_mode : 0755);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* Parents of a file, then an empty file to mount on. */
-static int make_point(struct setup *setup, const char *target, bool directory, mode_t parent_mode)
-{
-    char path[CELL_PATH_BYTES + NAME_BYTES];
-
-    sys_format(path, sizeof(path), "r%s", target);
-    if (directory)
-        return view_make_dirs(setup->scratch_fd, path, 0755, parent_mode);
-    char *slash = strrchr(path, '/');
-
-    *slash = '\0';
-    int r = view_make_dirs(setup->scratch_fd, path, parent_mode, 0755);
-
-    *slash = '/';
-    if (r < 0)
-        return r;
-    int fd = openat(setup->scratch_fd, path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0444);
-
-    if (fd < 0)
-        return -errno;
-    (void)close(fd); /* nothing was written */
-    return 0;
-}
-
-static int attach_at(struct setup *setup, int mount_fd, const char *target, bool directory,
-                     mode_t parent_mode)
+int view_attach(struct setup *setup, int mount_fd, const char *target, bool directory)
 {
     int flags = O_PATH | (directory ? O_DIRECTORY : 0);
     int point = sys_open_beneath(setup->root_fd, target + 1, flags, 0);
 
-    if (point == -ENOENT) {
-        int r = make_point(setup, target, directory, parent_mode);
-
-        if (r < 0)
-            return r;
-        point = sys_open_beneath(setup->root_fd, target + 1, flags, 0);
-    }
     if (point < 0)
         return point;
     int r = sys_attach(mount_fd, point, "");
 
     (void)close(point); /* a path only */
     return r;
-}
-
-int view_attach(struct setup *setup, int mount_fd, const char *target, bool directory)
-{
-    return attach_at(setup, mount_fd, target, directory, 0755);
 }
 
 /* The same file, looked up again in this mount namespace: elsewhere it cannot be cloned. */
@@ -167,18 +105,6 @@ static int open_scratch(struct setup *setup)
     return r < 0 ? r : make_dir(fd, "void", 0555);
 }
 
-static int open_root(struct setup *setup)
-{
-    int root = sys_open_tree(setup->scratch_fd, "r", OPEN_TREE_CLONE);
-
-    if (root < 0)
-        return root;
-    setup->root_fd = root;
-    int r = sys_set_mount(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
-
-    return r < 0 ? r : sys_attach(root, AT_FDCWD, "/");
-}
-
 /* /bin and the like, where the host has them as links into /usr. */
 static int make_links(struct setup *setup)
 {
@@ -209,79 +135,95 @@ static int make_masks(int dir_fd, const struct wire_mount *mount)
     return 0;
 }
 
-/* The tree seen through a directory of ours: its inodes, and so its locks, are this cell's alone.
- */
-static int mount_over(struct setup *setup, uint32_t index, int upper_fd, int tree)
+/* A directory of the scratch as a layer of an overlay. */
+static int open_layer(const struct setup *setup, const char *name)
 {
-    char name[NAME_BYTES];
+    return sys_open_beneath(setup->scratch_fd, name, O_PATH | O_DIRECTORY, 0);
+}
+
+/*
+ * The tree seen through what is in overlay's lowers, directories of ours: its inodes, and so its
+ * locks, are this cell's alone. name: its place in the scratch.
+ */
+static int mount_over(struct setup *setup, struct overlay *overlay, const char *name, int tree)
+{
+    int r = sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
 
     /* Before 6.15 overlay takes only what is attached. */
-    sys_format(name, sizeof(name), "l%u", index);
-    int r = make_dir(setup->scratch_fd, name, 0755);
-
+    if (r == 0)
+        r = make_dir(setup->scratch_fd, name, 0755);
     if (r == 0)
         r = sys_attach(tree, setup->scratch_fd, name);
     if (r < 0)
         return r;
-    struct overlay overlay = {
-        .lowers = {upper_fd, tree},
-        .lower_count = 2,
-        .upper = -1,
-        .user_xattr = setup->machine->tier != TIER_A,
-    };
-
-    return overlay_mount(&overlay, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    overlay->lowers[overlay->lower_count++] = tree;
+    overlay->upper = -1;
+    overlay->user_xattr = setup->machine->tier != TIER_A;
+    return overlay_mount(overlay, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
 static int attach_tree(struct setup *setup, uint32_t index, const struct wire_mount *mount,
                        int tree)
 {
+    struct overlay overlay = {.lower_count = 0};
     char name[NAME_BYTES];
 
+    /* What is mounted inside shows although the name above it may be masked. */
+    sys_format(name, sizeof(name), "p%u", index);
+    int over = open_layer(setup, name);
+
+    if (over >= 0)
+        overlay.lowers[overlay.lower_count++] = over;
+    else if (over != -ENOENT)
+        return over;
     sys_format(name, sizeof(name), "m%u", index);
     int r = make_dir(setup->scratch_fd, name, 0755);
 
     if (r < 0)
         return r;
-    int over = sys_open_beneath(setup->scratch_fd, name, O_PATH | O_DIRECTORY, 0);
-
+    over = open_layer(setup, name);
     if (over < 0)
         return over;
     r = make_masks(over, mount);
-    if (r == 0)
-        r = mount_over(setup, index, over, tree);
     if (r < 0)
         return r;
-    return attach_at(setup, r, mount->target, true,
-                     (mount->flags & WIRE_MOUNT_HIDDEN_PARENT) == 0 ? 0755
-                     : setup->machine->tier == TIER_A               ? 0711
-                                                                    : 0111);
+    overlay.lowers[overlay.lower_count++] = over;
+    sys_format(name, sizeof(name), "l%u", index);
+    r = mount_over(setup, &overlay, name, tree);
+    return r < 0 ? r : view_attach(setup, r, mount->target, true);
 }
 
-/* A copy has neither the host's path nor an inode to lock that others see. */
-static int copy_in(struct setup *setup, const struct wire_mount *mount, int fd, mode_t mode)
+/*
+ * r as it is, or r over the tree that is the root: what is made for the cell hides what that has.
+ */
+static int open_root(struct setup *setup)
 {
-    char path[CELL_PATH_BYTES + NAME_BYTES], name[NAME_BYTES];
-    int r = make_point(setup, mount->target, false, 0755);
+    const struct request_start *request = setup->request;
+    int root;
 
-    if (r < 0)
-        return r;
-    sys_format(path, sizeof(path), "r%s", mount->target);
-    sys_format(name, sizeof(name), "/proc/self/fd/%d", fd);
-    int from = open(name, O_RDONLY | O_CLOEXEC);
+    setup->step = STEP_ROOT;
+    if (request->root_fd < 0) {
+        root = sys_open_tree(setup->scratch_fd, "r", OPEN_TREE_CLONE);
+    } else {
+        struct overlay overlay = {.lowers = {open_layer(setup, "r")}, .lower_count = 1};
+        int tree = view_clone(setup, setup->fds[request->root_fd], setup->root_tree);
 
-    if (from < 0)
-        return -errno;
-    int to = openat(setup->scratch_fd, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (tree < 0 || overlay.lowers[0] < 0)
+            return tree < 0 ? tree : overlay.lowers[0];
+        root = mount_over(setup, &overlay, "lr", tree);
+    }
+    if (root < 0)
+        return root;
+    setup->root_fd = root;
+    int r = sys_set_mount(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
 
-    if (to < 0)
-        return -errno;
-    r = copy_file(from, to);
-    if (r == 0 && fchmod(to, (mode & 0111) != 0 ? 0755 : 0644) < 0)
-        r = -errno;
-    (void)close(to);   /* on a tmpfs: nothing is delayed */
-    (void)close(from); /* read only */
-    return r;
+    return r < 0 ? r : sys_attach(root, AT_FDCWD, "/");
+}
+
+bool view_is_copied(const struct setup *setup, const struct stat *status)
+{
+    return setup->request->role != CELL_WORKER && !S_ISDIR(status->st_mode) &&
+           (uint64_t)status->st_size <= FILE_COPY_BYTES_MAX;
 }
 
 static int attach_bound(struct setup *setup, const struct wire_mount *mount, int tree,
@@ -306,17 +248,14 @@ static int attach_mount(struct setup *setup, uint32_t index)
         return -errno;
     bool directory = S_ISDIR(status.st_mode);
 
-    if (!is_worker && !directory && (uint64_t)status.st_size <= FILE_COPY_BYTES_MAX)
-        return copy_in(setup, mount, fd, status.st_mode);
+    if (view_is_copied(setup, &status))
+        return 0; /* its point is the copy */
     int tree = view_clone(setup, fd, setup->trees[index]);
 
     if (tree < 0)
         return tree;
-    if (is_worker || !directory)
-        return attach_bound(setup, mount, tree, directory);
-    int r = sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
-
-    return r < 0 ? r : attach_tree(setup, index, mount, tree);
+    return is_worker || !directory ? attach_bound(setup, mount, tree, directory)
+                                   : attach_tree(setup, index, mount, tree);
 }
 
 /* --- synthesised files */
@@ -359,7 +298,7 @@ static void text_path(const struct setup *setup, uint32_t index, char *ret, size
 static int write_text(struct setup *setup, uint32_t index)
 {
     const struct wire_text *text = &setup->request->texts[index];
-    char path[CELL_PATH_BYTES + NAME_BYTES];
+    char path[VIEW_PATH_BYTES];
 
     text_path(setup, index, path, sizeof(path));
     char *slash = strrchr(path, '/');
@@ -388,31 +327,43 @@ static int write_text(struct setup *setup, uint32_t index)
     return r;
 }
 
-static int make_etc(struct setup *setup)
+static int write_texts(struct setup *setup)
 {
+    setup->step = STEP_TEXT;
+    /* The directory over /etc, also when no text goes there. */
+    int r = setup->request->etc_fd < 0 ? 0 : make_dir(setup->scratch_fd, "e", 0755);
+
+    for (uint32_t i = 0; i < setup->request->text_count && r == 0; i++) {
+        setup->detail = i;
+        r = write_text(setup, i);
+    }
+    if (r == 0)
+        setup->detail = 0;
+    return r;
+}
+
+static int attach_etc(struct setup *setup)
+{
+    struct overlay overlay = {.lower_count = 1};
+
+    setup->step = STEP_ETC;
     if (setup->request->etc_fd < 0)
         return 0;
     int tree = view_clone(setup, setup->fds[setup->request->etc_fd], setup->etc_tree);
 
     if (tree < 0)
         return tree;
-    int r = sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
+    overlay.lowers[0] = open_layer(setup, "e");
+    if (overlay.lowers[0] < 0)
+        return overlay.lowers[0];
+    int r = mount_over(setup, &overlay, "le", tree);
 
-    if (r == 0)
-        r = make_dir(setup->scratch_fd, "e", 0755);
-    if (r < 0)
-        return r;
-    int over = sys_open_beneath(setup->scratch_fd, "e", O_PATH | O_DIRECTORY, 0);
-
-    if (over < 0)
-        return over;
-    r = mount_over(setup, CELL_MOUNTS_MAX, over, tree);
     return r < 0 ? r : view_attach(setup, r, "/etc", true);
 }
 
 /* --- the whole */
 
-static int make_mounts(struct setup *setup)
+static int attach_mounts(struct setup *setup)
 {
     setup->step = STEP_MOUNT;
     for (uint32_t i = 0; i < setup->request->mount_count; i++) {
@@ -422,17 +373,8 @@ static int make_mounts(struct setup *setup)
         if (r < 0)
             return r;
     }
-    setup->step = STEP_TEXT;
-    for (uint32_t i = 0; i < setup->request->text_count; i++) {
-        setup->detail = i;
-        int r = write_text(setup, i);
-
-        if (r < 0)
-            return r;
-    }
     setup->detail = 0;
-    setup->step = STEP_ETC;
-    return make_etc(setup);
+    return 0;
 }
 
 int view_build(struct setup *setup)
@@ -442,12 +384,18 @@ int view_build(struct setup *setup)
         return -errno;
     int r = open_scratch(setup);
 
+    if (r == 0 && setup->request->root_fd < 0)
+        r = make_links(setup);
+    if (r == 0)
+        r = view_make_points(setup);
+    if (r == 0)
+        r = write_texts(setup);
     if (r == 0)
         r = open_root(setup);
     if (r == 0)
-        r = make_links(setup);
+        r = attach_mounts(setup);
     if (r == 0)
-        r = make_mounts(setup);
+        r = attach_etc(setup);
     if (r < 0 || setup->request->role == CELL_WORKER)
         return r;
     setup->step = STEP_PROC;
