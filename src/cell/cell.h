@@ -37,7 +37,12 @@ struct monitor_options {
     const char *worker_program; /* path of closedbook-worker */
     uid_t tempdir_uid;          /* tempdir: commands run as this id when the caller is root */
     gid_t tempdir_gid;
+    uid_t uid; /* native: the monitor runs as this id, for a root that has no power to mount; 0: as
+                  the caller */
+    gid_t gid;
 };
+
+#define MONITOR_LACKING_BYTES 192
 
 /* What the monitor found on this machine when it started. */
 struct monitor_facts {
@@ -46,6 +51,8 @@ struct monitor_facts {
     int landlock_abi; /* 0: none */
     bool overlay, idmap, tmpfs_xattr, subuid;
     uint64_t protections; /* bits of enum cell_protection that this tier applies */
+    /* What keeps the machine from a better tier, in words; "" for the best. */
+    char lacking[MONITOR_LACKING_BYTES];
 };
 
 /*

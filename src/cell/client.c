@@ -169,9 +169,14 @@ static int start_native(const struct monitor_options *options, struct monitor *m
 {
     const int fds[SERVER_CONTROL_FD + 1] = {-1, -1, -1, server_end};
     const char *const argv[] = {options->cell_program, options->worker_program, NULL};
-    const struct spawn_options spawn = {
-        .argv = argv, .cwd_fd = -1, .fds = fds, .fd_count = ARRAY_SIZE(fds), .new_session = true};
-    int r = geteuid() == 0 ? check_accounts(err) : 0;
+    const struct spawn_options spawn = {.argv = argv,
+                                        .cwd_fd = -1,
+                                        .fds = fds,
+                                        .fd_count = ARRAY_SIZE(fds),
+                                        .new_session = true,
+                                        .uid = options->uid,
+                                        .gid = options->gid};
+    int r = geteuid() == 0 && options->uid == 0 ? check_accounts(err) : 0;
 
     return r < 0 ? r : spawn_start(&spawn, &monitor->pidfd, &monitor->pid, err);
 }
@@ -212,6 +217,18 @@ static const char *lacking(uint32_t step)
     }
 }
 
+/* What a better tier would have needed. */
+static void tell_lacking(const struct wire_facts *facts, char *ret, size_t size)
+{
+    if (facts->tier == TIER_A || facts->tier == TIER_NONE)
+        ret[0] = '\0';
+    else if (facts->lacking == STEP_NONE)
+        (void)snprintf(ret, size, "root did not start it"); /* always fits */
+    else
+        (void)snprintf(ret, size, "%s: %s", lacking(facts->lacking),
+                       strerror(facts->lacking_error)); /* cut where it does not fit */
+}
+
 static int await_ready(struct monitor *monitor, enum cell_driver driver, struct error **err)
 {
     struct message ready;
@@ -233,6 +250,7 @@ static int await_ready(struct monitor *monitor, enum cell_driver driver, struct 
         .subuid = ready.facts.subuid != 0,
         .protections = ready.facts.protections,
     };
+    tell_lacking(&ready.facts, monitor->facts.lacking, sizeof(monitor->facts.lacking));
     return 0;
 }
 

@@ -91,9 +91,12 @@ static int confine(struct program *program)
     program->protections |= PROTECT_LANDLOCK;
     program->step = STEP_SECCOMP;
     r = filter_load(filter);
-    if (r == 0)
-        program->protections |= PROTECT_SECCOMP;
-    return r;
+    if (r < 0)
+        return r;
+    program->protections |= PROTECT_SECCOMP;
+    if (filter == FILTER_CELL_NO_PTRACE)
+        program->protections |= PROTECT_NO_PTRACE;
+    return 0;
 }
 
 int confined_child(void *argument)

@@ -66,19 +66,18 @@ _Noreturn static void look_from_inside(struct finding *finding)
     _exit(0);
 }
 
-/* An ordinary user's namespaces, tried for real: distributions forbid them in many ways. */
-static int try_user_namespaces(struct machine *machine, enum cell_step *step)
+/* A cell's namespaces, tried for real: distributions and containers forbid them in many ways. */
+static int try_namespaces(struct machine *machine, uint64_t further)
 {
     int pidfd = -1, status;
     struct finding *finding =
         mmap(NULL, sizeof(*finding), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    *step = STEP_NAMESPACES;
+    machine->lacking = STEP_NAMESPACES;
     if (finding == MAP_FAILED)
         return -errno;
-    finding->error = ECHILD;
-    finding->step = STEP_NAMESPACES;
-    pid_t pid = sys_fork(CELL_NAMESPACES | CLONE_NEWUSER, &pidfd);
+    *finding = (struct finding){.error = ECHILD, .step = STEP_NAMESPACES};
+    pid_t pid = sys_fork(CELL_NAMESPACES | further, &pidfd);
 
     if (pid < 0)
         return pid;
@@ -89,11 +88,35 @@ static int try_user_namespaces(struct machine *machine, enum cell_step *step)
     (void)close(pidfd); /* reaped */
     machine->overlay = finding->overlay;
     machine->tmpfs_xattr = finding->tmpfs_xattr;
-    *step = finding->step;
+    machine->lacking = finding->step;
     if (r == 0)
         r = -finding->error;
     (void)munmap(finding, sizeof(*finding)); /* cannot fail for what was mapped */
     return r;
+}
+
+/* A root without the power to mount would become user 0 of a namespace, which is the host's. */
+static int find_root_tier(struct machine *machine)
+{
+    machine->tier = TIER_A;
+    machine->idmap = true; /* a layer whose file system refuses it is copied */
+    return try_namespaces(machine, 0);
+}
+
+static int find_user_tier(struct machine *machine)
+{
+    int r = try_namespaces(machine, CLONE_NEWUSER);
+
+    machine->tier = TIER_B;
+    if (r == 0) {
+        machine->lacking = STEP_NONE;
+        return 0;
+    }
+    if (machine->lacking != STEP_PROC)
+        return r;
+    machine->tier = TIER_B_MINUS;
+    machine->lacking_error = -r;
+    return 0;
 }
 
 int machine_find(struct machine *machine, enum cell_step *step)
@@ -108,20 +131,8 @@ int machine_find(struct machine *machine, enum cell_step *step)
     *step = STEP_LANDLOCK;
     if (machine->landlock_abi < 1)
         return -ENOSYS;
-    if (geteuid() != 0) {
-        machine->tier = TIER_B;
-        return try_user_namespaces(machine, step);
-    }
-    /* A root without the power to mount would become user 0 of a namespace, which is the host's. */
-    machine->tier = TIER_A;
-    *step = STEP_NAMESPACES;
-    int fd = sys_new_mount("tmpfs", NULL, 0, MOUNT_ATTR_NODEV);
+    int r = geteuid() == 0 ? find_root_tier(machine) : find_user_tier(machine);
 
-    if (fd < 0)
-        return fd;
-    (void)close(fd); /* goes away with it */
-    machine->overlay = has_overlay();
-    machine->tmpfs_xattr = has_tmpfs_xattr();
-    machine->idmap = true; /* a layer whose file system refuses it is copied */
-    return 0;
+    *step = machine->lacking;
+    return r;
 }

@@ -259,7 +259,7 @@ static int exec(struct server *server, struct child *child, const struct input *
                 .machine = &server->machine,
                 .exec_fd = -1,
                 .role = cell->role,
-                .ptrace_denied = cell->ptrace_denied,
+                .ptrace_denied = cell->ptrace_denied || server->machine.tier == TIER_B_MINUS,
                 .uid = cell->uid,
                 .gid = is_root ? cell->gid : CELL_INNER_UID,
                 .limits = cell->limits,

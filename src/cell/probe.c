@@ -233,18 +233,6 @@ static void find_confinement(struct cell_probe *probe)
     settle(probe, PROBE_APPARMOR, r == 0 && strcmp(line, "0") != 0 ? -EPERM : 0, "no restriction");
 }
 
-static enum cell_tier best_tier(const struct cell_probe *probe, bool is_root)
-{
-    const struct probe_fact *facts = probe->facts;
-
-    if (!facts[PROBE_LANDLOCK].available || !facts[PROBE_SECCOMP].available ||
-        !facts[PROBE_FRESH_PROC].available)
-        return TIER_NONE;
-    if (is_root)
-        return facts[PROBE_ROOT_MOUNT].available ? TIER_A : TIER_NONE;
-    return facts[PROBE_USER_NAMESPACE].available ? TIER_B : TIER_NONE;
-}
-
 void cell_probe(struct cell_probe *ret)
 {
     bool is_root = geteuid() == 0;
@@ -266,5 +254,4 @@ void cell_probe(struct cell_probe *ret)
     find_confinement(ret);
     find_cgroups(ret);
     find_subuid(ret);
-    ret->tier = best_tier(ret, is_root);
 }

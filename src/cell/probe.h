@@ -5,7 +5,6 @@
  */
 
 #include "base/base.h"
-#include "cell/tiers.h"
 
 #define PROBE_REASON_BYTES 160
 
@@ -36,7 +35,6 @@ struct probe_fact {
 
 struct cell_probe {
     struct probe_fact facts[PROBE_COUNT];
-    enum cell_tier tier; /* the best that cells can have here; TIER_NONE: none but tempdir */
     int landlock_abi;
 };
 

@@ -27,7 +27,7 @@
 /* What a program sets for itself right before it is executed; the rest belongs to its cell. */
 #define PROTECTS_PROGRAM                                                                           \
     (PROTECT_NO_CAPS | PROTECT_NO_NEW_PRIVS | PROTECT_SECCOMP | PROTECT_LANDLOCK | PROTECT_FDS |   \
-     PROTECT_NPROC)
+     PROTECT_NPROC | PROTECT_NO_PTRACE)
 
 /* The descriptor that each server finds open at its start. */
 #define SERVER_CONTROL_FD 3
@@ -162,6 +162,8 @@ struct wire_facts {
     uint32_t tier;
     int32_t landlock_abi;
     uint32_t overlay, idmap, tmpfs_xattr, subuid;
+    uint32_t lacking; /* enum cell_step: what keeps the machine from a better tier */
+    int32_t lacking_error;
     uint64_t protections;
 };
 

@@ -201,6 +201,8 @@ int server_say_ready(const struct server *server, int control_fd, int error, enu
                 .idmap = machine->idmap,
                 .tmpfs_xattr = machine->tmpfs_xattr,
                 .subuid = machine->subuid,
+                .lacking = machine->lacking,
+                .lacking_error = machine->lacking_error,
                 .protections = cell_tier_rows[machine->tier].mandatory,
             },
     };

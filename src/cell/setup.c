@@ -195,7 +195,8 @@ static int start_program(struct setup *setup, pid_t *ret)
         return 0;
     program->machine = setup->machine;
     program->role = setup->request->role;
-    program->ptrace_denied = setup->request->ptrace_denied != 0;
+    program->ptrace_denied =
+        setup->request->ptrace_denied != 0 || setup->machine->tier == TIER_B_MINUS;
     program->uid = setup->uid;
     program->gid = setup->gid;
     program->limits = setup->request->limits;
@@ -224,17 +225,19 @@ static int start_program(struct setup *setup, pid_t *ret)
     return 0;
 }
 
-/* Tier B: nobody else can enter a cell whose init is not dumpable, so its namespaces are handed
- * out. */
-static int open_namespaces(struct setup *setup, int fds[static NAMESPACE_FDS])
+/*
+ * In a user namespace nobody else can enter a cell whose init is not dumpable, so its namespaces
+ * are handed out. They are opened while /proc is still the old one: a cell may get none.
+ */
+static int open_namespaces(struct setup *setup)
 {
     setup->step = STEP_JOIN;
     for (size_t i = 0; i < NAMESPACE_FDS; i++) {
         char path[32];
 
         sys_format(path, sizeof(path), "/proc/self/ns/%s", namespace_names[i]);
-        fds[i] = open(path, O_RDONLY | O_CLOEXEC);
-        if (fds[i] < 0)
+        setup->namespaces[i] = open(path, O_RDONLY | O_CLOEXEC);
+        if (setup->namespaces[i] < 0)
             return -errno;
     }
     return 0;
@@ -253,6 +256,8 @@ static int build(struct setup *setup)
     setup->step = r == 0 ? STEP_DESCRIPTORS : setup->step;
     if (r == 0)
         r = close_others(setup);
+    if (r == 0 && setup->machine->tier != TIER_A && setup->request->role != CELL_WORKER)
+        r = open_namespaces(setup);
     if (r == 0)
         r = view_build(setup);
     if (r == 0 && setup->request->role == CELL_WORKER)
@@ -274,8 +279,8 @@ static int build(struct setup *setup)
     return r;
 }
 
-/* Everything that outlives the set-up: the workspace, and in tier B the way in. */
-static int hand_over(struct setup *setup)
+/* Everything that outlives the set-up: the workspace, and in a user namespace the way in. */
+static void hand_over(const struct setup *setup)
 {
     struct child_report report = {.kind = REPORT_FDS, .workspace_fds = (uint32_t)setup->kept_count};
     int fds[REPORT_FDS_MAX];
@@ -283,16 +288,12 @@ static int hand_over(struct setup *setup)
 
     memcpy(fds, setup->kept_fds, count * sizeof(fds[0]));
     if (setup->machine->tier != TIER_A && setup->request->role != CELL_WORKER) {
-        int r = open_namespaces(setup, fds + count);
-
-        if (r < 0)
-            return r;
+        memcpy(fds + count, setup->namespaces, sizeof(setup->namespaces));
         count += NAMESPACE_FDS;
         report.namespace_fds = NAMESPACE_FDS;
     }
     if (count > 0)
         report_send(setup->channel, &report, fds, count);
-    return 0;
 }
 
 static int become_init(struct setup *setup, int *ret_signal_fd)
@@ -339,7 +340,7 @@ _Noreturn void setup_run(struct setup *setup)
     int r = build(setup);
 
     if (r == 0)
-        r = hand_over(setup);
+        hand_over(setup);
     if (r == 0)
         r = start_program(setup, &program);
     if (r == 0)

@@ -31,6 +31,8 @@ struct machine {
     enum cell_tier tier;
     int landlock_abi;
     bool overlay, idmap, tmpfs_xattr, subuid;
+    enum cell_step lacking; /* what keeps it from a better tier; STEP_NONE: root did not start it */
+    int lacking_error;
     int null_fd;                             /* /dev/null, read and write */
     char links[ROOT_LINKS][ROOT_LINK_BYTES]; /* "": the host has a directory or nothing there */
 };
@@ -100,6 +102,7 @@ struct setup {
     const char *blob;
     /* under way */
     int scratch_fd, root_fd;
+    int namespaces[NAMESPACE_FDS]; /* user namespaces only */
     int kept_fds[2];
     size_t kept_count;
     bool layered;

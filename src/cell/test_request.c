@@ -285,6 +285,10 @@ static void names_every_step_and_tier(void **state)
         assert_int_equal(cell_tier_rows[i].tier, i);
     }
     assert_false(cell_tier_parse("D", &tier));
+    assert_true(cell_tier_is_enough(TIER_A, TIER_B));
+    assert_true(cell_tier_is_enough(TIER_B_MINUS, TIER_B_MINUS));
+    assert_false(cell_tier_is_enough(TIER_B_MINUS, TIER_B));
+    assert_false(cell_tier_is_enough(TIER_NONE, TIER_C));
     for (size_t i = 0; i < cell_protection_count; i++)
         assert_int_equal(cell_protection_rows[i].bit, 1 << i);
 }

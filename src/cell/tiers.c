@@ -22,33 +22,43 @@ const struct cell_protection_row cell_protection_rows[] = {
     {PROTECT_LIVENESS, "liveness", "Dies with the monitor."},
     {PROTECT_DISK, "disk", "Sized places to write to."},
     {PROTECT_NPROC, "nproc", "A limit to its number of processes."},
+    {PROTECT_STATIC_PROC, "static-proc", "Instead of proc: a /proc that shows no process at all."},
+    {PROTECT_NO_PTRACE, "no-ptrace", "No process traces another."},
 };
 const size_t cell_protection_count = ARRAY_SIZE(cell_protection_rows);
 
-#define PROTECT_BOTH                                                                               \
+/* Every tier with namespaces. */
+#define PROTECT_SPACES                                                                             \
     (PROTECT_MOUNT_NS | PROTECT_PID_NS | PROTECT_NET_NS | PROTECT_IPC_NS | PROTECT_UTS_NS |        \
-     PROTECT_CGROUP_NS | PROTECT_ROOT | PROTECT_PROC | PROTECT_INIT_NOT_DUMPABLE |                 \
-     PROTECT_NO_CAPS | PROTECT_NO_NEW_PRIVS | PROTECT_SECCOMP | PROTECT_LANDLOCK | PROTECT_FDS |   \
-     PROTECT_KEYRING | PROTECT_LIVENESS | PROTECT_DISK | PROTECT_NPROC)
+     PROTECT_CGROUP_NS | PROTECT_ROOT | PROTECT_INIT_NOT_DUMPABLE | PROTECT_NO_CAPS |              \
+     PROTECT_NO_NEW_PRIVS | PROTECT_SECCOMP | PROTECT_LANDLOCK | PROTECT_FDS | PROTECT_KEYRING |   \
+     PROTECT_LIVENESS | PROTECT_DISK | PROTECT_NPROC)
 
 const struct cell_tier_row cell_tier_rows[TIER_COUNT] = {
     [TIER_NONE] = {TIER_NONE, "none", "No protection at all: the tempdir driver.", 0},
     [TIER_A] = {TIER_A, "A", "Started by root: a leased user id, no user namespace.",
-                PROTECT_BOTH | PROTECT_LEASED_UID | PROTECT_OTHER_INIT_UID},
+                PROTECT_SPACES | PROTECT_PROC | PROTECT_LEASED_UID | PROTECT_OTHER_INIT_UID},
     [TIER_B] = {TIER_B, "B", "An ordinary user's: inside a user namespace.",
-                PROTECT_BOTH | PROTECT_USER_NS},
-    [TIER_B_MINUS] = {TIER_B_MINUS, "B-", "A user namespace without a /proc of its own.", 0},
+                PROTECT_SPACES | PROTECT_PROC | PROTECT_USER_NS},
+    [TIER_B_MINUS] = {TIER_B_MINUS, "B-", "A user namespace without a /proc of its own.",
+                      PROTECT_SPACES | PROTECT_USER_NS | PROTECT_STATIC_PROC | PROTECT_NO_PTRACE},
     [TIER_C] = {TIER_C, "C", "Landlock and seccomp only.", 0},
 };
 
 uint64_t cell_mandatory(enum cell_tier tier, bool worker)
 {
     /* A worker keeps one capability and its master's id, and has neither /proc nor a workspace. */
-    const uint64_t not_in_worker =
-        PROTECT_PROC | PROTECT_LEASED_UID | PROTECT_NO_CAPS | PROTECT_DISK | PROTECT_NPROC;
+    const uint64_t not_in_worker = PROTECT_PROC | PROTECT_STATIC_PROC | PROTECT_NO_PTRACE |
+                                   PROTECT_LEASED_UID | PROTECT_NO_CAPS | PROTECT_DISK |
+                                   PROTECT_NPROC;
     uint64_t mandatory = cell_tier_rows[tier].mandatory;
 
     return worker ? mandatory & ~not_in_worker : mandatory;
+}
+
+bool cell_tier_is_enough(enum cell_tier have, enum cell_tier wanted)
+{
+    return have != TIER_NONE && have <= wanted;
 }
 
 const char *cell_tier_name(enum cell_tier tier)

@@ -6,11 +6,12 @@
 
 #include "base/base.h"
 
+/* From the strongest to the weakest, but for the first. */
 enum cell_tier {
     TIER_NONE,    /* tempdir: no protection at all */
     TIER_A,       /* started by root: leased uid, no user namespace */
     TIER_B,       /* user namespace */
-    TIER_B_MINUS, /* user namespace without a fresh /proc: not in this version */
+    TIER_B_MINUS, /* user namespace without a fresh /proc */
     TIER_C,       /* landlock and seccomp only: not in this version */
     TIER_COUNT,
 };
@@ -38,6 +39,8 @@ enum cell_protection {
     PROTECT_LIVENESS = 1 << 18, /* dies with the monitor */
     PROTECT_DISK = 1 << 19,     /* workspace, HOME, /tmp sized */
     PROTECT_NPROC = 1 << 20,
+    PROTECT_STATIC_PROC = 1 << 21, /* /proc is a plain directory that shows no process */
+    PROTECT_NO_PTRACE = 1 << 22,
 };
 
 struct cell_protection_row {
@@ -50,7 +53,7 @@ struct cell_tier_row {
     enum cell_tier tier;
     const char *name; /* "A", "B", "B-", "C", "none" */
     const char *meaning;
-    uint64_t mandatory; /* bits of enum cell_protection */
+    uint64_t mandatory; /* bits of enum cell_protection; 0: promises nothing or is not built */
 };
 
 extern const struct cell_protection_row cell_protection_rows[];
@@ -59,5 +62,7 @@ extern const struct cell_tier_row cell_tier_rows[TIER_COUNT];
 
 /* What a cell of this tier must have; a worker's cell needs less (it keeps one capability). */
 uint64_t cell_mandatory(enum cell_tier tier, bool worker);
+/* True when a cell of tier `have` is no weaker than one of `wanted`. */
+bool cell_tier_is_enough(enum cell_tier have, enum cell_tier wanted);
 const char *cell_tier_name(enum cell_tier tier);
 must_check bool cell_tier_parse(const char *name, enum cell_tier *ret) nonnull(1, 2);

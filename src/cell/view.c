@@ -287,7 +287,7 @@ static void text_path(const struct setup *setup, uint32_t index, char *ret, size
 {
     const char *target = setup->request->texts[index].target;
 
-    if (is_below(target, "/proc"))
+    if (is_below(target, "/proc") && setup->machine->tier != TIER_B_MINUS)
         sys_format(ret, size, "t%u", index);
     else if (is_below(target, "/etc") && setup->request->etc_fd >= 0)
         sys_format(ret, size, "e%s", target + strlen("/etc"));
@@ -377,6 +377,20 @@ static int attach_mounts(struct setup *setup)
     return 0;
 }
 
+/*
+ * Where the machine's own /proc is partly covered, as in containers, the kernel mounts no fresh
+ * one. That one would show the harness's processes, so the cell gets a directory with the texts
+ * that the client wrote, and nothing else.
+ */
+static int make_static_proc(struct setup *setup)
+{
+    int r = make_dir(setup->scratch_fd, "r/proc", 0555);
+
+    if (r == 0)
+        setup->protections |= PROTECT_STATIC_PROC;
+    return r;
+}
+
 int view_build(struct setup *setup)
 {
     setup->step = STEP_ROOT;
@@ -399,7 +413,7 @@ int view_build(struct setup *setup)
     if (r < 0 || setup->request->role == CELL_WORKER)
         return r;
     setup->step = STEP_PROC;
-    r = view_proc(setup);
+    r = setup->machine->tier == TIER_B_MINUS ? make_static_proc(setup) : view_proc(setup);
     if (r < 0)
         return r;
     setup->step = STEP_DEV;

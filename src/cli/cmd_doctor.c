@@ -35,6 +35,18 @@ static json_t *facts_json(const struct cell_probe *probe)
     return facts;
 }
 
+static enum cell_tier tier_of(const struct session *session)
+{
+    return session->native != NULL ? monitor_facts(session->native)->tier : TIER_NONE;
+}
+
+/* What a better tier would need. */
+static const char *lacking_of(const struct session *session)
+{
+    return session->native != NULL ? monitor_facts(session->native)->lacking
+                                   : error_message(session->native_error);
+}
+
 static json_t *doctor_json(const struct cell_probe *probe, const struct session *session)
 {
     json_t *json = json_object();
@@ -44,7 +56,8 @@ static json_t *doctor_json(const struct cell_probe *probe, const struct session 
     json_put_text(json, "schema", "closedbook/doctor/1");
     if (uname(&name) == 0)
         json_put_text(json, "kernel", name.release);
-    json_put_text(json, "tier", cell_tier_name(probe->tier));
+    json_put_text(json, "tier", cell_tier_name(tier_of(session)));
+    json_put_text(json, "lacking", lacking_of(session));
     json_put_int(json, "landlock_abi", probe->landlock_abi);
     json_put_bool(json, "monitor", session->native != NULL);
     json_put(json, "monitor_error",
@@ -93,8 +106,12 @@ static int doctor(const struct values *values, const struct cell_probe *probe,
 
         r = output_json(json, err);
     } else {
-        buf_format(&text, "Tier %s: %s\n\n", cell_tier_name(probe->tier),
-                   cell_tier_rows[probe->tier].meaning);
+        const struct cell_tier_row *tier = &cell_tier_rows[tier_of(session)];
+
+        buf_format(&text, "Tier %s: %s\n", tier->name, tier->meaning);
+        if (session->native != NULL && lacking_of(session)[0] != 0)
+            buf_format(&text, "No better tier: %s\n", lacking_of(session));
+        buf_text_append(&text, "\n");
         list_facts(&text, probe);
         if (session->native != NULL)
             list_protections(&text, session);

@@ -13,6 +13,8 @@
 #include "report/report.h"
 #include "run/run.h"
 #include "run/run_open.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
 
 /* Places that the command line may name, in the order of session_options.claims. */
 enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN };
@@ -243,6 +245,20 @@ static int load_plan(struct job *job, struct error **err)
     return 0;
 }
 
+static int check_tiers(const struct job *job, struct error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < job->plan.tasks.count && r == 0; i++) {
+        const struct task_public *public_half = NULL;
+        const struct task_private *private_half = NULL;
+
+        task_split(job->plan.tasks.tasks[i], &public_half, &private_half);
+        r = session_check_tier(&job->session, private_half->task_id, public_half, err);
+    }
+    return r;
+}
+
 static int write_file(struct job *job, enum claim_index place, const char *name,
                       const struct buf *text, struct error **err)
 {
@@ -365,6 +381,8 @@ static int prepare(struct job *job, struct error **err)
     r = open_session(job, err);
     if (r == 0)
         r = load_plan(job, err);
+    if (r == 0)
+        r = check_tiers(job, err);
     return r < 0 ? r : session_open_store(&job->session, job->run_id, err);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "task/task_public.h"
 
 #define ROOT_STORE "/var/cache/closedbook"
 
@@ -78,6 +79,25 @@ static int prepare_store_root(struct session *session, struct error **err)
     return 0;
 }
 
+/* The root of a container may have no power to mount; as an ordinary user it may have namespaces.
+ */
+static void start_without_root(struct session *session, struct monitor_options *options)
+{
+    struct error *second = NULL;
+
+    options->uid = session->identity.uid;
+    options->gid = session->identity.gid;
+    if (monitor_start(options, &session->native, &second) == 0) {
+        error_free(session->native_error);
+        session->native_error = NULL;
+        return;
+    }
+    session->native = NULL;
+    (void)error_wrap(&session->native_error, -(int)error_code_of(session->native_error),
+                     "not even as an ordinary user (%s); as root", error_message(second));
+    error_free(second);
+}
+
 static int start_native(struct session *session, struct error **err)
 {
     struct monitor_options options = {.driver = CELL_NATIVE};
@@ -90,8 +110,11 @@ static int start_native(struct session *session, struct error **err)
     options.cell_program = session->cell_program;
     options.worker_program = session->worker_program;
     /* A machine without native cells can still plan, report and run tempdir: kept, not returned. */
-    if (monitor_start(&options, &session->native, &session->native_error) < 0)
-        session->native = NULL;
+    if (monitor_start(&options, &session->native, &session->native_error) == 0)
+        return 0;
+    session->native = NULL;
+    if (session->identity.root)
+        start_without_root(session, &options);
     return 0;
 }
 
@@ -138,6 +161,39 @@ int session_open(const struct session_options *options, struct session *ret, str
 int session_open_store(struct session *session, const char *run_id, struct error **err)
 {
     return store_open(session->store_root, run_id, &session->store, err);
+}
+
+int session_check_tier(const struct session *session, const char *name,
+                       const struct task_public *task, struct error **err)
+{
+    bool tempdir = task->driver == DRIVER_TEMPDIR;
+    const struct monitor *native = session->native;
+    enum cell_tier wanted;
+
+    if (task->require_tier == NULL)
+        return 0;
+    if (!cell_tier_parse(task->require_tier, &wanted))
+        return error_set(err, ERROR_BUG, "tier '%s'", task->require_tier);
+    if (tempdir)
+        return error_set(err, ERROR_USER,
+                         "task '%s' requires tier %s (sandbox.require_tier), and the driver "
+                         "tempdir protects nothing; use sandbox.driver: native",
+                         name, task->require_tier);
+    if (native == NULL)
+        return error_set(err, ERROR_SYSTEM,
+                         "task '%s' requires tier %s (sandbox.require_tier), and this machine has "
+                         "no native cell: %s",
+                         name, task->require_tier, error_message(session->native_error));
+    if (cell_tier_is_enough(monitor_facts(native)->tier, wanted))
+        return 0;
+
+    const char *tier_name = cell_tier_name(monitor_facts(native)->tier);
+
+    return error_set(err, ERROR_SYSTEM,
+                     "task '%s' requires tier %s (sandbox.require_tier), and cells here are of "
+                     "tier %s, because %s; a task that requires %s or less runs here",
+                     name, task->require_tier, tier_name, monitor_facts(native)->lacking,
+                     tier_name);
 }
 
 int session_monitor(struct session *session, enum cell_driver driver, struct monitor **ret,

@@ -43,4 +43,11 @@ must_check int session_open_store(struct session *session, const char *run_id, s
  * cell. */
 must_check int session_monitor(struct session *session, enum cell_driver driver,
                                struct monitor **ret, struct error **err) nonnull(1, 3);
+/*
+ * Whether cells here are of the tier that the task named `name` requires. ERROR_SYSTEM says what
+ * the machine lacks and what it has.
+ */
+must_check int session_check_tier(const struct session *session, const char *name,
+                                  const struct task_public *task, struct error **err)
+    nonnull(1, 2, 3);
 void session_close(struct session *session) nonnull(1);

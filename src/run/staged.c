@@ -92,8 +92,10 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
     task_split(options->task, &public_half, &private_half);
 
     enum cell_driver driver = public_half->driver == DRIVER_TEMPDIR ? CELL_TEMPDIR : CELL_NATIVE;
-    int r = session_monitor(options->session, driver, &ret->control, err);
+    int r = session_check_tier(options->session, private_half->task_id, public_half, err);
 
+    if (r == 0)
+        r = session_monitor(options->session, driver, &ret->control, err);
     if (r == 0)
         r = view_build(options->session->store, ret->control, &options->session->reader,
                        public_half, &ret->view, err);

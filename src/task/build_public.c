@@ -239,6 +239,14 @@ static void read_driver(const struct build *build)
                     driver->text);
 }
 
+static void read_tier(const struct build *build)
+{
+    const struct node *tier = node_find(build->root, "sandbox.require_tier");
+
+    if (tier != NULL && tier->text != NULL)
+        build->task->public_half->require_tier = str_dup(tier->text);
+}
+
 void build_public(struct build *build)
 {
     read_prompt(build);
@@ -246,4 +254,5 @@ void build_public(struct build *build)
     read_patterns(build);
     read_limits(build);
     read_driver(build);
+    read_tier(build);
 }

@@ -223,8 +223,9 @@ static const struct field sandbox_fields[] = {
     {.name = "require_tier",
      .types = TYPE_TEXT,
      .choices = tier_choices,
-     .state = FIELD_LATER,
-     .doc = "the weakest protection that will do"},
+     .doc =
+         "the weakest protection that will do (see SECURITY.md): a machine whose cells have less "
+         "runs nothing; default: any"},
     {.name = "identity",
      .types = TYPE_TEXT,
      .choices = identity_choices,

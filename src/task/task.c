@@ -26,6 +26,7 @@ static void public_free(struct task_public *half)
     free(half->prompt);
     free(half->agent.model);
     free(half->agent.script);
+    free(half->require_tier);
     str_list_done(&half->agent.command);
     str_list_done(&half->agent.env);
     str_list_done(&half->ignore_patterns);

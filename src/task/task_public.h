@@ -62,4 +62,5 @@ struct task_public {
     struct str_list ignore_patterns; /* defaults already merged */
     struct task_limits limits;
     enum task_driver driver;
+    char *require_tier; /* "A", "B", "B-", "C"; NULL: any */
 };

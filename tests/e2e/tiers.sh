@@ -1,0 +1,209 @@
+#!/bin/bash
+# usage: tiers.sh [NAME...]. Which tier a machine gives, and what is refused below it. The machines are containers made by
+# crun: a bundle per situation, with the masks, ids and system calls that an engine would give it.
+# shellcheck disable=SC2016,SC2034,SC2119,SC1091
+. "$(dirname "$0")/lib.sh"
+
+BUNDLE_USER=53017
+# What docker gives the root of a container.
+DOCKER_CAPS='["CAP_AUDIT_WRITE","CAP_CHOWN","CAP_DAC_OVERRIDE","CAP_FOWNER","CAP_FSETID","CAP_KILL","CAP_MKNOD","CAP_NET_BIND_SERVICE","CAP_NET_RAW","CAP_SETFCAP","CAP_SETGID","CAP_SETPCAP","CAP_SETUID","CAP_SYS_CHROOT"]'
+# The paths of /proc that engines cover.
+ENGINE_MASKS='["/proc/kcore","/proc/keys","/proc/timer_list","/proc/latency_stats","/proc/sched_debug","/proc/scsi","/proc/acpi"]'
+ENGINE_READ_ONLY='["/proc/bus","/proc/fs","/proc/irq","/proc/sys","/proc/sysrq-trigger"]'
+NO_FILTER=null
+
+# A filter of one rule: CALLS (JSON list) end with ERRNO, all else is allowed.
+deny_calls() { # CALLS ERRNO
+  jq -cn --argjson calls "$1" --argjson errno "$2" \
+    '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: $calls, action: "SCMP_ACT_ERRNO", errnoRet: $errno}]}'
+}
+
+# What moby's default profile makes of cells: clone3 is not there, and namespaces and mounts are refused.
+moby_filter() {
+  jq -cn '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [
+    {names: ["clone3"], action: "SCMP_ACT_ERRNO", errnoRet: 38},
+    {names: ["unshare", "setns", "mount", "umount2", "pivot_root", "fsopen", "fsmount", "fsconfig", "open_tree",
+             "move_mount", "mount_setattr", "keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"],
+     action: "SCMP_ACT_ERRNO", errnoRet: 1},
+    {names: ["clone"], action: "SCMP_ACT_ERRNO", errnoRet: 1,
+     args: [{index: 0, value: 2114060288, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ"}]}]}' |
+    jq -c '.syscalls |= (map(select(.names != ["clone"])) +
+      [range(7) as $i | {names: ["clone"], action: "SCMP_ACT_ERRNO", errnoRet: 1,
+        args: [{index: 0, value: ([131072, 33554432, 67108864, 134217728, 268435456, 536870912, 1073741824][$i]),
+                valueTwo: ([131072, 33554432, 67108864, 134217728, 268435456, 536870912, 1073741824][$i]),
+                op: "SCMP_CMP_MASKED_EQ"}]}])'
+}
+
+# in_bundle UID CAPS MASKS READ_ONLY FILTER COMMAND...: runs it in a container whose /work is a folder of this case, bundle/work,
+# and whose /build is the build. Output in ./out and ./err, exit status in $status.
+in_bundle() {
+  local uid=$1 caps=$2 masks=$3 read_only=$4 filter=$5 build
+  shift 5
+  need crun jq unshare
+  build=$(cd "$(dirname "$CLOSEDBOOK")/../.." && pwd)
+  mkdir -p bundle/rootfs/{usr,etc,tmp,proc,dev,sys,run,work,build,var/cache} bundle/work bundle/state
+  chmod 1777 bundle/work
+  local link
+  for link in bin sbin lib lib64; do
+    [ -L "bundle/rootfs/$link" ] || ln -s "usr/$link" "bundle/rootfs/$link"
+  done
+  jq -n --argjson uid "$uid" --argjson caps "$caps" --argjson masks "$masks" --argjson readonly "$read_only" \
+    --argjson filter "$filter" --arg build "$build" --arg work "$PWD/bundle/work" '
+    {ociVersion: "1.0.2", root: {path: "rootfs"},
+     process: {user: {uid: $uid, gid: $uid}, args: $ARGS.positional, cwd: "/work", noNewPrivileges: true,
+               env: ["PATH=/usr/bin:/bin", "HOME=/work", "XDG_CACHE_HOME=/tmp"],
+               capabilities: {bounding: $caps, effective: $caps, permitted: $caps}},
+     mounts: [{destination: "/proc", type: "proc", source: "proc"},
+              {destination: "/dev", type: "tmpfs", source: "tmpfs", options: ["nosuid", "mode=755"]},
+              {destination: "/dev/pts", type: "devpts", source: "devpts",
+               options: ["newinstance", "ptmxmode=0666", "mode=0620"]},
+              {destination: "/tmp", type: "tmpfs", source: "tmpfs", options: ["mode=1777"]},
+              ({"/usr": "/usr", "/etc": "/etc", "/build": $build} | to_entries[] |
+               {destination: .key, type: "bind", source: .value, options: ["rbind", "ro"]}),
+              {destination: "/work", type: "bind", source: $work, options: ["rbind"]}],
+     linux: ({namespaces: [{type: "pid"}, {type: "mount"}, {type: "ipc"}, {type: "uts"}, {type: "network"}],
+              maskedPaths: $masks, readonlyPaths: $readonly} +
+             (if $filter == null then {} else {seccomp: $filter} end))}' --args -- "$@" >bundle/config.json
+  status=0
+  # crun wants no cgroup v2 with controllers of v1 beside it: it gets to see none.
+  timeout -k 10 "${E2E_TIMEOUT:-120}" unshare --mount --propagation private sh -c '
+    umount -l /sys/fs/cgroup/unified 2>/dev/null
+    exec crun --cgroup-manager=disabled --root "$0/state" run --bundle "$0" "$1"' \
+    "$PWD/bundle" "closedbook-test-$$" >out 2>err </dev/null || status=$?
+  if grep -q '^cgroups in hybrid mode' err; then skip "crun does not run on this machine"; fi
+}
+
+# As Kubernetes runs a container: nothing filtered, /proc partly covered.
+in_pod() { # UID CAPS COMMAND...
+  local uid=$1 caps=$2
+  shift 2
+  in_bundle "$uid" "$caps" "$ENGINE_MASKS" "$ENGINE_READ_ONLY" "$NO_FILTER" "$@"
+}
+
+BOOK=/build/src/cli/closedbook
+
+# A suite below bundle/work whose agent writes done.txt, and asks for what TASK_MORE says.
+pod_suite() {
+  mkdir -p bundle/work
+  (cd bundle/work && script_task t)
+}
+
+case_a_user_with_a_whole_proc_has_tier_b() {
+  in_bundle $BUNDLE_USER '[]' '[]' '[]' "$NO_FILTER" $BOOK doctor --json
+  expect_status 0
+  [ "$(jq -r .tier out)" = B ] || fail "tier $(jq -r .tier out)"
+  [ "$(jq -r .lacking out)" = "root did not start it" ] || fail "lacking: $(jq -r .lacking out)"
+}
+
+case_a_covered_proc_makes_tier_b_minus() {
+  in_pod $BUNDLE_USER '[]' $BOOK doctor --json
+  expect_status 0
+  [ "$(jq -r .tier out)" = B- ] || fail "tier $(jq -r .tier out)"
+  jq -e '.lacking | test("/proc")' out >/dev/null || fail "it does not say what is lacking"
+  jq -e '.protections | contains(["static-proc", "no-ptrace"]) and (index("proc") == null)' out >/dev/null ||
+    fail "protections: $(jq -c .protections out)"
+}
+
+case_the_root_of_a_pod_has_cells_as_an_ordinary_user() {
+  in_pod 0 "$DOCKER_CAPS" $BOOK doctor --json
+  expect_status 0
+  [ "$(jq -r .tier out)" = B- ] || fail "tier $(jq -r .tier out)"
+}
+
+# What the agent of a B- cell sees of processes: nothing, though the harness runs in the same container.
+LOOK='for file in /proc/[0-9]* /proc/self /proc/1; do [ ! -e "$file" ] || echo "sees $file"; done
+python3 -c "
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print(\"traced\" if libc.ptrace(0, 0, 0, 0) == 0 else \"refused\")"'
+
+case_a_trial_runs_in_tier_b_minus() {
+  TASK_CRITERIA='  - {type: file_contains, description: no ptrace, path: look.txt, includes: [refused], excludes: [sees]}
+  - {type: run_command, description: a second program gets in, timeout: 60, command: "grep refused look.txt"}'
+  TASK_MORE='sandbox: {require_tier: B-}' pod_suite <<EOF
+#!/bin/sh
+{ $LOOK; } >look.txt 2>&1
+sed -n 1p /proc/meminfo
+EOF
+  in_pod $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet
+  expect_status 0
+  cd bundle/work || exit
+  expect_trial .status SUCCESS
+  expect_trial .cell.tier B-
+  expect_trial '.cell.protections | contains(["static-proc", "no-ptrace"])' true
+  expect_trial '.cell.protections | index("proc")' null
+}
+
+# The control of the one above: with a /proc of its own the same agent finds both.
+case_the_same_agent_sees_and_traces_in_tier_b() {
+  TASK_CRITERIA='  - {type: file_contains, description: ptrace, path: look.txt, includes: [traced, "sees /proc/self"]}'
+  pod_suite <<EOF
+#!/bin/sh
+{ $LOOK; } >look.txt 2>&1
+EOF
+  in_bundle $BUNDLE_USER '[]' '[]' '[]' "$NO_FILTER" $BOOK run suite --suite-root suite --run-dir run --quiet
+  expect_status 0
+  cd bundle/work || exit
+  expect_trial .status SUCCESS
+  expect_trial .cell.tier B
+}
+
+case_a_task_that_requires_more_is_refused() {
+  TASK_MORE='sandbox: {require_tier: B}' pod_suite <<<'#!/bin/sh'
+  in_pod $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet
+  expect_status 3
+  expect_text err "task 't' requires tier B (sandbox.require_tier), and cells here are of tier B-, because a fresh /proc"
+  expect_text err 'a task that requires B- or less runs here'
+  [ ! -e bundle/work/run ] || fail "a run was begun"
+}
+
+case_a_user_is_refused_what_needs_root() {
+  ! is_root || skip "for an ordinary user"
+  TASK_MORE='sandbox: {require_tier: A}' script_task t <<<'#!/bin/sh'
+  run_suite
+  expect_status 3
+  expect_text err 'and cells here are of tier B, because root did not start it'
+  [ ! -e run ] || fail "a run was begun"
+}
+
+case_tempdir_meets_no_requirement() {
+  TASK_MORE='sandbox: {require_tier: C, driver: tempdir}' script_task t <<<'#!/bin/sh'
+  run_suite
+  expect_status 2
+  expect_text err 'the driver tempdir protects nothing'
+}
+
+case_what_is_met_runs() {
+  TASK_MORE='sandbox: {require_tier: B}' script_task t <<<'#!/bin/sh
+echo >done.txt'
+  run_suite
+  expect_status 0
+  expect_trial '.cell.tier | test("^[AB]$")' true
+}
+
+# Engines answer clone3() with ENOSYS, as its flags lie in memory: clone() it is then.
+case_without_clone3_there_is_clone() {
+  TASK_MORE='sandbox: {require_tier: B-}' pod_suite <<<'#!/bin/sh
+echo >done.txt'
+  in_bundle $BUNDLE_USER '[]' "$ENGINE_MASKS" "$ENGINE_READ_ONLY" "$(deny_calls '["clone3"]' 38)" \
+    $BOOK run suite --suite-root suite --run-dir run --quiet
+  expect_status 0
+  cd bundle/work || exit
+  expect_trial .status SUCCESS
+  expect_trial .cell.tier B-
+}
+
+# The control: both gone, there are no cells, and the error says why.
+case_without_clone_there_are_no_cells() {
+  local filter
+  filter=$(moby_filter)
+  in_bundle $BUNDLE_USER '[]' "$ENGINE_MASKS" "$ENGINE_READ_ONLY" "$filter" $BOOK cell -- true
+  expect_status 125
+  expect_text err 'namespaces are not allowed'
+}
+
+main a_user_with_a_whole_proc_has_tier_b:root a_covered_proc_makes_tier_b_minus:root \
+  the_root_of_a_pod_has_cells_as_an_ordinary_user:root a_trial_runs_in_tier_b_minus:root \
+  the_same_agent_sees_and_traces_in_tier_b:root a_task_that_requires_more_is_refused:root \
+  a_user_is_refused_what_needs_root:user tempdir_meets_no_requirement:user what_is_met_runs:user \
+  without_clone3_there_is_clone:root without_clone_there_are_no_cells:root
