@@ -379,16 +379,16 @@ static int attach_mounts(struct setup *setup)
 
 /*
  * Where the machine's own /proc is partly covered, as in containers, the kernel mounts no fresh
- * one. That one would show the harness's processes, so the cell gets a directory with the texts
- * that the client wrote, and nothing else.
+ * one. That one would show the harness's processes, so what the cell has is the directory with the
+ * texts that the client wrote, and nothing else.
  */
-static int make_static_proc(struct setup *setup)
+static int attach_proc(struct setup *setup)
 {
-    int r = make_dir(setup->scratch_fd, "r/proc", 0555);
-
-    if (r == 0)
-        setup->protections |= PROTECT_STATIC_PROC;
-    return r;
+    setup->step = STEP_PROC;
+    if (setup->machine->tier != TIER_B_MINUS)
+        return view_proc(setup);
+    setup->protections |= PROTECT_STATIC_PROC;
+    return 0;
 }
 
 int view_build(struct setup *setup)
@@ -412,8 +412,7 @@ int view_build(struct setup *setup)
         r = attach_etc(setup);
     if (r < 0 || setup->request->role == CELL_WORKER)
         return r;
-    setup->step = STEP_PROC;
-    r = setup->machine->tier == TIER_B_MINUS ? make_static_proc(setup) : view_proc(setup);
+    r = attach_proc(setup);
     if (r < 0)
         return r;
     setup->step = STEP_DEV;
