@@ -44,7 +44,8 @@ static int load_one_task(struct cell_target *target, bool verbose, struct error 
         return r;
     if (target->tasks.count != 1)
         return error_set(err, ERROR_USER,
-                         "%zu tasks were found, one was expected; choose with --only ID",
+                         "%zu tasks or variants were found, one was expected; choose with --only "
+                         "ID and --variant ID",
                          target->tasks.count);
     return 0;
 }
@@ -143,6 +144,15 @@ static char *task_of_trial(const char *trial_path)
     return id;
 }
 
+/* And the part that names its variant; owned. */
+static char *variant_of_trial(const char *trial_path)
+{
+    scoped(mem_freep) char *task = path_dir(trial_path);
+    scoped(mem_freep) char *variant = path_dir(task);
+
+    return str_dup(path_base(variant));
+}
+
 static int load_recorded(struct cell_target *target, bool verbose, struct error **err)
 {
     scoped(mem_freep) char *id = task_of_trial(target->operand.trial_path);
@@ -154,6 +164,9 @@ static int load_recorded(struct cell_target *target, bool verbose, struct error 
     str_list_done(&target->inputs.only);
     target->inputs.only = (struct str_list){0};
     str_list_add(&target->inputs.only, id);
+    str_list_done(&target->inputs.variants);
+    target->inputs.variants = (struct str_list){0};
+    str_list_add_take(&target->inputs.variants, variant_of_trial(target->operand.trial_path));
     target->inputs.overrides.agent_optional = true;
     return load_one_task(target, verbose, err);
 }

@@ -42,7 +42,7 @@ struct values {
          .offset = offsetof(struct values, repeats),                                               \
          .min = 1,                                                                                 \
          .max = UINT16_MAX,                                                                        \
-         .help = "trials of each task"},                                                           \
+         .help = "trials of each task; default: what the experiment says, else 1"},                \
         {.kind = OPTION_TEXT,                                                                      \
          .long_name = "run-dir",                                                                   \
          .value = "DIR",                                                                           \
@@ -124,7 +124,7 @@ static const struct cli_option run_rows[] = {
 
 static const struct cli_option execute_rows[] = {SHARED_ROWS};
 
-static const struct values defaults = {.parallel = 1, .repeats = 1, .colour = "auto"};
+static const struct values defaults = {.parallel = 1, .colour = "auto"};
 
 struct job {
     const struct arguments *arguments;
@@ -232,9 +232,9 @@ static int load_plan(struct job *job, struct error **err)
                              &set, err);
     if (r < 0)
         return r;
-    if (expected != 0 && set.count != expected)
+    if (expected != 0 && task_set_ids(&set) != expected)
         return error_set(err, ERROR_USER, "--expect-tasks %ju: %zu selected", (uintmax_t)expected,
-                         set.count);
+                         task_set_ids(&set));
     run_plan_make(&set, job->repeats, &job->plan);
     if (job->plan.trial_count == 0 && !job->values->allow_empty)
         return error_set(

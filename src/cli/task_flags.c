@@ -48,11 +48,13 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
     copy_list(&flags->only, &ret->only);
     copy_list(&flags->tags, &ret->tags);
     copy_list(&flags->exclude_tags, &ret->exclude_tags);
+    copy_list(&flags->variants, &ret->variants);
     copy_list(&flags->sets, &ret->sets);
     ret->overrides = (struct task_overrides){
         .agent = flags->agent,
         .model = flags->model,
         .driver = flags->driver,
+        .experiment = flags->experiment,
         .suite_root = flags->suite_root,
         .sets = &ret->sets,
         .user_config = ret->user_config,
@@ -63,6 +65,7 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .only = &ret->only,
         .tags = &ret->tags,
         .exclude_tags = &ret->exclude_tags,
+        .variants = &ret->variants,
         .include_skipped = flags->include_skipped,
     };
 }
@@ -84,19 +87,21 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
     const json_t *json = json_get_object(plan, "inputs");
     int64_t repeats = json_get_int(json, "repeats", 0);
 
-    if (json == NULL || repeats < 1 || repeats > UINT16_MAX)
+    if (json == NULL || repeats < 0 || repeats > UINT16_MAX)
         return error_set(err, ERROR_SYSTEM,
-                         "plan.json: 'inputs' with 'repeats' of 1 or more expected");
+                         "plan.json: 'inputs' with 'repeats' of 0 or more expected");
     *ret = (struct task_inputs){.user_config = user_config()};
     read_list(json, "paths", &ret->paths);
     read_list(json, "set", &ret->sets);
     read_list(json, "only", &ret->only);
     read_list(json, "tags", &ret->tags);
     read_list(json, "exclude_tags", &ret->exclude_tags);
+    read_list(json, "variants", &ret->variants);
     ret->overrides = (struct task_overrides){
         .agent = json_get_text(json, "agent"),
         .model = json_get_text(json, "model"),
         .driver = json_get_text(json, "driver"),
+        .experiment = json_get_text(json, "experiment"),
         .suite_root = json_get_text(json, "suite_root"),
         .sets = &ret->sets,
         .user_config = ret->user_config,
@@ -107,6 +112,7 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
         .only = &ret->only,
         .tags = &ret->tags,
         .exclude_tags = &ret->exclude_tags,
+        .variants = &ret->variants,
         .include_skipped = json_get_bool(json, "include_skipped", false),
     };
     *ret_repeats = (unsigned)repeats;
@@ -119,6 +125,7 @@ void task_inputs_done(struct task_inputs *inputs)
     str_list_done(&inputs->only);
     str_list_done(&inputs->tags);
     str_list_done(&inputs->exclude_tags);
+    str_list_done(&inputs->variants);
     str_list_done(&inputs->sets);
     free(inputs->user_config);
     *inputs = (struct task_inputs){0};

@@ -10,8 +10,8 @@
 
 /* Embedded in a command's values as `tasks`. */
 struct task_flags {
-    struct option_list only, tags, exclude_tags, sets;
-    const char *agent, *model, *driver, *suite_root;
+    struct option_list only, tags, exclude_tags, variants, sets;
+    const char *agent, *model, *driver, *experiment, *suite_root;
     bool include_skipped, strict;
 };
 
@@ -56,6 +56,18 @@ extern const char *const task_driver_choices[];
          .offset = offsetof(type, tasks.driver),                                                   \
          .choices = task_driver_choices,                                                           \
          .help = "native, or tempdir (for development: not cheat-resistant)"},                     \
+        {.kind = OPTION_TEXT,                                                                      \
+         .short_name = 'e',                                                                        \
+         .long_name = "experiment",                                                                \
+         .value = "NAME|FILE",                                                                     \
+         .offset = offsetof(type, tasks.experiment),                                               \
+         .help = "run each task in the variants of an experiment: a file, or a name below "        \
+                 "experiments/ of the suite"},                                                     \
+        {.kind = OPTION_LIST,                                                                      \
+         .long_name = "variant",                                                                   \
+         .value = "ID",                                                                            \
+         .offset = offsetof(type, tasks.variants),                                                 \
+         .help = "only this variant of the experiment (repeatable)"},                              \
         {.kind = OPTION_LIST,                                                                      \
          .short_name = 'D',                                                                        \
          .long_name = "set",                                                                       \
@@ -74,7 +86,7 @@ extern const char *const task_driver_choices[];
 
 /* The flags as tasks_load() wants them. Stays where it was initialised: overrides point into it. */
 struct task_inputs {
-    struct str_list paths, only, tags, exclude_tags, sets;
+    struct str_list paths, only, tags, exclude_tags, variants, sets;
     char *user_config;
     struct task_overrides overrides;
     struct task_selection selection;

@@ -22,7 +22,7 @@ static struct trial_job job_of(const struct pool_child *child)
         .dir_fd = child->dir_fd,
         .run_id = run_dir_id(child->options->run),
         .trial_id = child->trial->id,
-        .variant_id = "default",
+        .variant_id = task_variant(child->options->plan->tasks.tasks[child->trial->task_index]),
         .replicate = child->trial->replicate,
         .grading = child->options->grading,
         .stop = child->options->stop,

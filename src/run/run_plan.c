@@ -14,13 +14,23 @@ static const struct {
     {TASK_DIGEST_CONFIG, "config", "the configuration"},
 };
 
+unsigned run_plan_repeats(const struct run_plan *plan, size_t task_index)
+{
+    uint64_t own = task_repeats(plan->tasks.tasks[task_index]);
+
+    if (plan->repeats != 0)
+        return plan->repeats;
+    return own != 0 ? (unsigned)own : 1;
+}
+
 static void add_trial(struct run_plan *plan, size_t task_index, unsigned replicate)
 {
     struct planned_trial *trial = &plan->trials[plan->trial_count++];
+    const struct task *task = plan->tasks.tasks[task_index];
 
     trial->task_index = task_index;
     trial->replicate = replicate;
-    trial->path = trial_path("default", task_id(plan->tasks.tasks[task_index]), replicate);
+    trial->path = trial_path(task_variant(task), task_id(task), replicate);
     trial->id = str_dup(trial->path + strlen("trials/"));
 }
 
@@ -29,10 +39,19 @@ void run_plan_make(struct task_set *tasks, unsigned repeats, struct run_plan *re
     struct run_plan plan = {.tasks = *tasks, .repeats = repeats};
 
     *tasks = (struct task_set){0};
-    plan.trials = mem_new(size_max(plan.tasks.count * repeats, 1), sizeof(*plan.trials));
+
+    size_t count = 0;
+
     for (size_t i = 0; i < plan.tasks.count; i++)
-        for (unsigned n = 0; task_skip_reason(plan.tasks.tasks[i]) == NULL && n < repeats; n++)
+        count += run_plan_repeats(&plan, i);
+    plan.trials = mem_new(size_max(count, 1), sizeof(*plan.trials));
+    for (size_t i = 0; i < plan.tasks.count; i++) {
+        unsigned wanted =
+            task_skip_reason(plan.tasks.tasks[i]) == NULL ? run_plan_repeats(&plan, i) : 0;
+
+        for (unsigned n = 0; n < wanted; n++)
             add_trial(&plan, i, n);
+    }
     *ret = plan;
 }
 
@@ -94,6 +113,20 @@ static json_t *agent_json(const char *agent)
     return json_text(whole, strlen(whole));
 }
 
+/* A name stays one; a path is relative to the working directory, as above. */
+static json_t *experiment_json(const char *experiment)
+{
+    if (experiment == NULL)
+        return json_null();
+    if (strchr(experiment, '/') == NULL && !str_ends(experiment, ".yaml") &&
+        !str_ends(experiment, ".yml"))
+        return json_text(experiment, strlen(experiment));
+
+    scoped(mem_freep) char *path = absolute(experiment);
+
+    return json_text(path, strlen(path));
+}
+
 static json_t *inputs_json(const struct run_plan *plan, const struct plan_inputs *inputs)
 {
     const struct task_overrides *overrides = inputs->overrides;
@@ -104,12 +137,14 @@ static json_t *inputs_json(const struct run_plan *plan, const struct plan_inputs
     json_put(json, "agent", agent_json(overrides->agent));
     json_put(json, "model", json_text_or_null(overrides->model));
     json_put(json, "driver", json_text_or_null(overrides->driver));
+    json_put(json, "experiment", experiment_json(overrides->experiment));
     json_put(json, "suite_root", json_text_or_null(overrides->suite_root));
     json_put(json, "set", list_json(overrides->sets));
     json_put_bool(json, "strict", overrides->strict);
     json_put(json, "only", list_json(selection->only));
     json_put(json, "tags", list_json(selection->tags));
     json_put(json, "exclude_tags", list_json(selection->exclude_tags));
+    json_put(json, "variants", list_json(selection->variants));
     json_put_bool(json, "include_skipped", selection->include_skipped);
     json_put_int(json, "repeats", plan->repeats);
     json_put_bool(json, "grading", inputs->grading);
@@ -127,7 +162,8 @@ static json_t *tasks_json(const struct run_plan *plan)
         for (size_t n = 0; n < ARRAY_SIZE(digests); n++)
             json_put_text(json, digests[n].key, task_digest(task, digests[n].which));
         json_put(json, "skip", json_text_or_null(task_skip_reason(task)));
-        json_put(tasks, task_id(task), json);
+        json_put_int(json, "repeats", run_plan_repeats(plan, i));
+        json_put(tasks, task_key(task), json);
     }
     return tasks;
 }
@@ -147,7 +183,7 @@ json_t *run_plan_json(const struct run_plan *plan, const struct plan_inputs *inp
         json_put_int(item, "index", (int64_t)i);
         json_put_text(item, "trial", trial->id);
         json_put_text(item, "task_id", task_id(plan->tasks.tasks[trial->task_index]));
-        json_put_text(item, "variant_id", "default");
+        json_put_text(item, "variant_id", task_variant(plan->tasks.tasks[trial->task_index]));
         json_put_int(item, "replicate", trial->replicate);
         json_push(trials, item);
     }
@@ -165,7 +201,7 @@ static int compare_task(const struct task *task, const json_t *recorded, struct 
             return error_set(err, ERROR_USER,
                              "task '%s': %s changed since the run began (%s: %.19s then, %.19s "
                              "now); start a new run, or use --resume=force",
-                             task_id(task), digests[i].meaning, digests[i].key,
+                             task_key(task), digests[i].meaning, digests[i].key,
                              was != NULL ? was : "nothing", is);
     }
     return 0;
@@ -174,25 +210,27 @@ static int compare_task(const struct task *task, const json_t *recorded, struct 
 int run_plan_compare(const struct run_plan *plan, const json_t *recorded, struct error **err)
 {
     json_t *tasks = json_get_object(recorded, "tasks");
-    int64_t repeats = json_get_int(json_get_object(recorded, "inputs"), "repeats", plan->repeats);
     const char *key;
     json_t *item;
 
-    if (repeats != plan->repeats)
-        return error_set(err, ERROR_USER,
-                         "the run was planned with --repeats %jd, not %u; start a new run, or use "
-                         "--resume=force",
-                         (intmax_t)repeats, plan->repeats);
-
     for (size_t i = 0; i < plan->tasks.count; i++) {
         const struct task *task = plan->tasks.tasks[i];
-        const json_t *was = json_get_object(tasks, task_id(task));
+        const json_t *was = json_get_object(tasks, task_key(task));
 
         if (was == NULL)
             return error_set(err, ERROR_USER,
                              "task '%s' was not part of the run; start a new run, or use "
                              "--resume=force",
-                             task_id(task));
+                             task_key(task));
+
+        unsigned repeats = run_plan_repeats(plan, i);
+        int64_t planned = json_get_int(was, "repeats", repeats);
+
+        if (planned != repeats)
+            return error_set(err, ERROR_USER,
+                             "task '%s': %jd trial%s of it planned, %u now; start a new run, "
+                             "or use --resume=force",
+                             task_key(task), (intmax_t)planned, planned == 1 ? "" : "s", repeats);
 
         int r = compare_task(task, was, err);
 
@@ -205,7 +243,7 @@ int run_plan_compare(const struct run_plan *plan, const json_t *recorded, struct
         bool found = false;
 
         for (size_t i = 0; i < plan->tasks.count; i++)
-            found = found || str_equal(task_id(plan->tasks.tasks[i]), key);
+            found = found || str_equal(task_key(plan->tasks.tasks[i]), key);
         if (!found)
             return error_set(err, ERROR_USER,
                              "task '%s' of the run is gone or no longer selected; start a new run, "

@@ -21,7 +21,7 @@ struct run_plan {
     struct task_set tasks; /* owned */
     struct planned_trial *trials;
     size_t trial_count;
-    unsigned repeats;
+    unsigned repeats; /* --repeats; 0: as each task's experiment says, else 1 */
 };
 
 /* What a later command needs to load the same tasks again. Borrowed. */
@@ -34,6 +34,8 @@ struct plan_inputs {
 
 /* Takes the tasks over; skipped ones get no trial. */
 void run_plan_make(struct task_set *tasks, unsigned repeats, struct run_plan *ret) nonnull(1, 3);
+/* Trials of one task. */
+unsigned run_plan_repeats(const struct run_plan *plan, size_t task_index) nonnull(1);
 void run_plan_done(struct run_plan *plan) nonnull(1);
 /* closedbook/plan/1; new reference. */
 json_t *run_plan_json(const struct run_plan *plan, const struct plan_inputs *inputs) nonnull(1, 2);

@@ -163,7 +163,7 @@ static void refuses_another_number_of_repeats(void **state)
     scoped(json_freep) json_t *recorded = record(*state, &before);
 
     assert_int_equal(run_plan_compare(&more, recorded, &err), -ERROR_USER);
-    assert_true(str_starts(error_message(err), "the run was planned with --repeats 1, not 2"));
+    assert_true(str_starts(error_message(err), "task 'a': 1 trial of it planned, 2 now"));
 }
 
 static void names_a_task_that_came_or_went(void **state)

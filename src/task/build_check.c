@@ -1,5 +1,5 @@
 /* What involves several fields: tokens, the two halves against each other, dead settings. */
-#include "task/internal.h"
+#include "task/experiment.h"
 
 static bool has_reference(const struct task_private *half)
 {
@@ -45,19 +45,53 @@ static void check_suite_variables(const struct build *build, struct mark mark, c
     }
 }
 
+static void check_text(const struct build *build, struct mark mark, const char *path,
+                       const char *text)
+{
+    check_tokens(build, mark, path, text);
+    check_suite_variables(build, mark, path, text);
+}
+
+/* What an experiment adds to prompts. */
+static void check_mutations(const struct build *build, const struct node *fields)
+{
+    static const char *const texts[] = {"content", "replacement"};
+    const struct node *list = node_get(fields, "prompt_mutations");
+
+    for (size_t i = 0; list != NULL && i < list->count; i++) {
+        const struct node *variables = node_get(list->items[i], "variables");
+
+        for (size_t j = 0; j < ARRAY_SIZE(texts); j++) {
+            const struct node *text = node_get(list->items[i], texts[j]);
+
+            if (text != NULL)
+                check_text(build, text->mark, "prompt_mutations", text->text);
+        }
+        for (size_t j = 0; variables != NULL && j < variables->count; j++) {
+            const struct node *value = variables->members[j].value;
+
+            if (value->text != NULL)
+                check_text(build, value->mark, "prompt_mutations", value->text);
+        }
+    }
+}
+
+/* Each part where it was written, then the whole, of which parts may have made something new. */
 static void check_prompt(const struct build *build)
 {
-    const char *names[] = {"initial_prompt", "initial_prompt_file"};
+    const struct experiment *experiment = build->suite->experiment;
+    size_t errors_before = build->schema.problems->error_count;
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        const struct node *node = node_get(build->file, names[i]);
-
-        if (node == NULL)
-            continue;
-        check_tokens(build, node->mark, names[i], build->task->public_half->prompt);
-        check_suite_variables(build, node->mark, names[i], build->task->public_half->prompt);
+    if (build->prompt == NULL)
         return;
-    }
+    check_text(build, build->prompt->mark, build->prompt_name, build->plain_prompt);
+    if (experiment != NULL)
+        check_mutations(build, experiment->fields);
+    if (build->variant != NULL)
+        check_mutations(build, build->variant->fields);
+    if (build->schema.problems->error_count == errors_before)
+        check_text(build, build->prompt->mark, build->prompt_name,
+                   build->task->public_half->prompt);
 }
 
 /* A value that holds a path of the private half, at a place where a path may start. */
@@ -160,8 +194,10 @@ static void check_overlap(const struct build *build, const struct task_source *s
                           struct mark mark, const char *path)
 {
     const struct task_private *half = build->task->private_half;
-    const char *const hidden[] = {half->task_file, half->reference_dir, half->reference_file};
-    static const char *const names[] = {"the task file", "the reference", "the reference"};
+    const char *const hidden[] = {half->task_file, half->reference_dir, half->reference_file,
+                                  half->experiment_file};
+    static const char *const names[] = {"the task file", "the reference", "the reference",
+                                        "the experiment file"};
 
     for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
         if (hidden[i] == NULL || !path_is_below(hidden[i], source->path))

@@ -1,7 +1,4 @@
 /* The public half: prompt, workspace, limits, driver. */
-#include <errno.h>
-
-#include "base/term.h"
 #include "task/internal.h"
 
 /* What is hardly ever meant to reach a workspace; "!name" among the task's patterns takes one out.
@@ -9,67 +6,6 @@
 static const char *const usual_patterns[] = {
     ".venv", ".git",          "__pycache__", "node_modules", "dist",     "build",
     "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache",  ".DS_Store"};
-
-static void read_prompt_file(const struct build *build, const struct node *node)
-{
-    static const char name[] = "initial_prompt_file";
-    scoped(mem_freep) char *path = build_path(build, node, name, false);
-    scoped(buf_done) struct buf buf = {0};
-    scoped(mem_freep) char *wrong = NULL;
-    int r = source_read(build->loader->reader, path, TASK_BYTES_MAX, &buf, &wrong);
-
-    if (r == -ENOENT && wrong == NULL)
-        wrong = str_dup("does not exist");
-    if (r == 0 && (!utf8_valid(buf_text(&buf), buf.size_bytes) ||
-                   memchr(buf_text(&buf), '\0', buf.size_bytes) != NULL))
-        wrong = str_dup("is not UTF-8 text");
-    if (r == 0 && wrong == NULL && buf.size_bytes == 0)
-        wrong = str_dup("is empty");
-    if (wrong != NULL) {
-        build_error(build, node->mark, name, "'%s' %s", path, wrong);
-        return;
-    }
-    build->task->public_half->prompt = buf_take(&buf);
-}
-
-static bool declares_no_agent(const struct build *build)
-{
-    const char *type = node_get_text(node_get(build->file, "agent"), "type");
-
-    return type != NULL && strcmp(type, "none") == 0;
-}
-
-/* Exactly one of the two fields, none for an agent that gets none. */
-static void read_prompt(const struct build *build)
-{
-    struct task_public *half = build->task->public_half;
-    const struct node *text = node_get(build->file, "initial_prompt");
-    const struct node *file = node_get(build->file, "initial_prompt_file");
-    const struct node *first = text != NULL ? text : file;
-    bool no_agent = half->agent.type == AGENT_NONE;
-    bool needs_none = no_agent || (declares_no_agent(build) && (half->agent.type == AGENT_NOP ||
-                                                                half->agent.type == AGENT_ORACLE));
-
-    if (text != NULL && file != NULL)
-        build_error(build, file->mark, "initial_prompt_file",
-                    "initial_prompt is given as well (line %u): one of the two expected",
-                    text->mark.line);
-    bool was_given =
-        build_is_given(build, "initial_prompt") || build_is_given(build, "initial_prompt_file");
-
-    if (first == NULL && !needs_none && !was_given)
-        build_error(build, (struct mark){.origin = build->origin}, "initial_prompt",
-                    "required: this or initial_prompt_file expected, found neither");
-    if (first != NULL && no_agent)
-        build_error(build, first->mark, text != NULL ? "initial_prompt" : "initial_prompt_file",
-                    "the agent type 'none' gets no prompt");
-    if (text != NULL)
-        half->prompt = str_dup(text->text);
-    else if (file != NULL)
-        read_prompt_file(build, file);
-    if (half->prompt == NULL)
-        half->prompt = str_dup("");
-}
 
 static struct task_source *add_source(struct task_public *half, enum task_source_kind kind)
 {
@@ -249,7 +185,7 @@ static void read_tier(const struct build *build)
 
 void build_public(struct build *build)
 {
-    read_prompt(build);
+    build_prompt(build);
     read_sources(build);
     read_patterns(build);
     read_limits(build);

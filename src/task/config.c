@@ -7,6 +7,7 @@ struct config {
     struct arena arena;
     char *texts[2];
     struct node *user, *suite; /* layers of the shape of set_block; NULL: absent */
+    const char *experiment;    /* of the suite's file */
 };
 
 const struct node *config_user_layer(const struct config *config)
@@ -30,9 +31,13 @@ void config_freep(struct config **config)
     *config = NULL;
 }
 
-/* Puts {block: {key: value}} over the layer, checked by the table of that block. */
-static struct node *alias(const struct loader_context *schema, struct node *layer,
-                          const char *block, const char *key, struct node *value)
+const char *config_experiment(const struct config *config)
+{
+    return config->experiment;
+}
+
+struct node *layer_alias(const struct loader_context *schema, struct node *layer, const char *block,
+                         const char *key, struct node *value)
 {
     if (value == NULL)
         return layer;
@@ -48,9 +53,8 @@ static struct node *alias(const struct loader_context *schema, struct node *laye
 }
 
 /* The configuration's own words to the layer that they mean. */
-static struct node *to_layer(const struct loader_context *schema, const struct node *root)
+static struct node *to_layer(const struct loader_context *schema, const struct node *checked)
 {
-    struct node *checked = schema_load(schema, &config_block, root, NULL);
     struct node *agent = node_get(checked, "agent");
     struct node *layer = merge_layers(schema->arena, &set_block, NULL, checked);
 
@@ -59,11 +63,11 @@ static struct node *to_layer(const struct loader_context *schema, const struct n
 
         none.value = node_new(schema->arena, NODE_MAP, agent->mark);
         node_put(schema->arena, layer, &none);
-        layer = alias(schema, layer, "agent", "type", agent);
+        layer = layer_alias(schema, layer, "agent", "type", agent);
     }
-    layer = alias(schema, layer, "agent", "model", node_get(checked, "model"));
-    layer = alias(schema, layer, "sandbox", "driver", node_get(checked, "driver"));
-    return alias(schema, layer, "sandbox", "limits", node_get(checked, "limits"));
+    layer = layer_alias(schema, layer, "agent", "model", node_get(checked, "model"));
+    layer = layer_alias(schema, layer, "sandbox", "driver", node_get(checked, "driver"));
+    return layer_alias(schema, layer, "sandbox", "limits", node_get(checked, "limits"));
 }
 
 /* Which file: its name in messages and lineage, its path. */
@@ -99,7 +103,12 @@ static struct node *load_file(struct config *config, const struct config_file *f
     origin->text = *file->text;
     const struct node *root = yaml_read(&config->arena, origin, problems);
 
-    return root == NULL ? NULL : to_layer(&schema, root);
+    if (root == NULL)
+        return NULL;
+    const struct node *checked = schema_load(&schema, &config_block, root, NULL);
+
+    config->experiment = node_get_text(checked, "experiment");
+    return to_layer(&schema, checked);
 }
 
 int config_load(const char *suite_root, const char *user_config, const struct task_reader *reader,

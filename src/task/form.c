@@ -16,6 +16,8 @@ const char *form_regex(enum text_form form)
         return "^(?!/)(?!(.*/)?\\.\\.(/|$)).+$";
     case FORM_ENV:
         return "^[A-Za-z_][A-Za-z0-9_]*(=.*)?$";
+    case FORM_KEBAB:
+        return "^[a-z0-9]+(-[a-z0-9]+)*$";
     case FORM_ANY:
     case FORM_COUNT:
         break;
@@ -34,6 +36,8 @@ const char *form_expected(enum text_form form)
         return "a relative path that stays inside (no leading '/', no '..')";
     case FORM_ENV:
         return "NAME or NAME=value";
+    case FORM_KEBAB:
+        return "lower-case words joined by '-'";
     case FORM_ANY:
     case FORM_COUNT:
         break;
@@ -102,6 +106,11 @@ static bool is_env(const char *text)
     return s > text && (*s == '\0' || *s == '=');
 }
 
+static bool is_kebab(const char *text)
+{
+    return is_tag(text) && strchr(text, ':') == NULL;
+}
+
 bool form_accepts(enum text_form form, const char *text)
 {
     switch (form) {
@@ -113,6 +122,8 @@ bool form_accepts(enum text_form form, const char *text)
         return is_inside(text);
     case FORM_ENV:
         return is_env(text);
+    case FORM_KEBAB:
+        return is_kebab(text);
     case FORM_ANY:
     case FORM_COUNT:
         break;

@@ -20,6 +20,8 @@ struct task {
     struct task_public *public_half;
     struct task_private *private_half;
     char *digests[TASK_DIGEST_COUNT]; /* enum task_digest */
+    char *variant_id, *key;           /* as task_variant(), task_key() */
+    uint64_t repeats;                 /* 0: not set */
     json_t *lineage, *resolved;
 };
 struct task *task_new(void) malloc_like;
@@ -46,9 +48,13 @@ const char *environment_get(char *const *environment, const char *name) nonnull(
 /* --- loader.c: what many tasks share ------------------------------------------------------------
  */
 
+struct experiment; /* experiment.h */
+struct variant;
 struct suite {
     char *root;
     struct config *config;
+    struct experiment *experiment; /* NULL: none; the loader's */
+    bool experiment_broken;        /* there is one, and it cannot be used */
 };
 
 struct loader {
@@ -61,6 +67,8 @@ struct loader {
     struct suite *suites;
     size_t suite_count;
     struct str_list dirs, dir_roots; /* folders looked at, and their roots */
+    struct str_list names;           /* of experiments: "NAME" or "NAME\nFOLDER" */
+    struct experiment **experiments; /* of these names; NULL: cannot be used */
 };
 
 /* Reads flags and -D; mistakes become problems. */
@@ -81,6 +89,12 @@ must_check bool words_split(const char *text, struct str_list *ret) nonnull(1, 2
 /* config.c: the two files as layers, lower first; NULL: absent. */
 const struct node *config_user_layer(const struct config *config) nonnull(1);
 const struct node *config_suite_layer(const struct config *config) nonnull(1);
+/* The suite's default experiment, NULL when there is none. */
+const char *config_experiment(const struct config *config) nonnull(1);
+/* Puts {block: {key: value}} over the layer, checked by the table of that block; value may be NULL.
+ */
+struct node *layer_alias(const struct loader_context *schema, struct node *layer, const char *block,
+                         const char *key, struct node *value) nonnull(1, 3, 4);
 
 /* --- load.c: one task ---------------------------------------------------------------------------
  */
@@ -91,9 +105,12 @@ struct build {
     const struct suite *suite;
     const struct origin *origin; /* the task file */
     struct loader_context schema;
-    const struct node *raw; /* as read */
-    struct node *file;      /* the task as its file says, checked */
-    struct node *root;      /* the layers merged */
+    const struct node *raw;                 /* as read */
+    struct node *file;                      /* the task as its file says, checked */
+    struct node *root;                      /* the layers merged */
+    const struct variant *variant;          /* NULL: no experiment */
+    const struct node *prompt;              /* the field that gave the prompt; NULL: none did */
+    const char *prompt_name, *plain_prompt; /* that field, and its text before mutations */
     struct task *task;
 };
 
@@ -104,12 +121,21 @@ enum load_outcome {
     LOAD_SKIPPED,    /* its identity only */
     LOAD_TASK,       /* a task, whole when there was no error */
 };
+/* Tasks of one file: one for each variant. Owned. */
+struct task_list {
+    struct task **items;
+    size_t count;
+};
+void task_list_done(struct task_list *list) nonnull(1);
 /* Loads origin->text; *ret is the caller's. *ret_line: where its task_id stands. */
-enum load_outcome load_task(struct loader *loader, const struct origin *origin, struct task **ret,
-                            unsigned *ret_line, struct problems *problems) nonnull(1, 2, 3, 4, 5);
+enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
+                             struct task_list *ret, unsigned *ret_line, struct problems *problems)
+    nonnull(1, 2, 3, 4, 5);
 /* select.c: whether --only and the tags take a task; selection may be NULL. */
 bool selection_matches(const struct task_selection *selection, const struct task_private *half)
     nonnull(2);
+/* Errors for each --variant that no experiment has. */
+void selection_check_variants(const struct loader *loader, struct problems *problems) nonnull(1, 2);
 /* Errors for each --only that none of the ids is, with the nearest. */
 void selection_check(const struct task_selection *selection, const struct str_list *ids,
                      struct problems *problems) nonnull(1, 2, 3);
@@ -128,6 +154,8 @@ void build_error(const struct build *build, struct mark mark, const char *path, 
                  ...) printf_like(4, 5) nonnull(1, 3, 4);
 void build_warning(const struct build *build, struct mark mark, const char *path, const char *fmt,
                    ...) printf_like(4, 5) nonnull(1, 3, 4);
+void build_note(const struct build *build, struct mark mark, const char *path, const char *fmt, ...)
+    printf_like(4, 5) nonnull(1, 3, 4);
 /* The file gave a value there, valid or not: what is wrong with it has been said. */
 bool build_is_given(const struct build *build, const char *path) nonnull(1, 2);
 /* A text node's path: expanded ($VAR, ~), absolute by the folder of its file; owned. NULL:
@@ -136,6 +164,7 @@ char *build_path(const struct build *build, const struct node *node, const char 
     nonnull(1, 2, 3);
 
 void build_public(struct build *build) nonnull(1);
+void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);
 void build_agent(struct build *build) nonnull(1);
 /* What involves several fields; after both halves are made. */

@@ -1,7 +1,7 @@
 /* One task: its text, the layers, both halves. */
 #include <stdarg.h>
 
-#include "task/internal.h"
+#include "task/experiment.h"
 
 void build_error(const struct build *build, struct mark mark, const char *path, const char *fmt,
                  ...)
@@ -29,6 +29,18 @@ void build_warning(const struct build *build, struct mark mark, const char *path
     va_end(args);
     problems_warning(build->schema.problems, mark, path[0] == '\0' ? NULL : &at, "%s",
                      buf_text(&message));
+}
+
+void build_note(const struct build *build, struct mark mark, const char *path, const char *fmt, ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    struct path at = {.name = path};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_note(build->schema.problems, mark, &at, "%s", buf_text(&message));
 }
 
 bool build_is_given(const struct build *build, const char *path)
@@ -86,6 +98,24 @@ static void add_layer(struct build *build, const struct node *layer)
         build->root = merge_layers(build->schema.arena, &set_block, build->root, layer);
 }
 
+/* The operator's driver of closedbook.yaml wins over what an experiment says. */
+static void keep_driver(struct build *build)
+{
+    const struct node *suite = config_suite_layer(build->suite->config);
+    const struct node *mine = node_find(suite, "sandbox.driver");
+    const struct node *driver = node_find(build->root, "sandbox.driver");
+    const char *source = driver->mark.origin->source;
+
+    if (mine == NULL || (strcmp(source, "experiment") != 0 && strcmp(source, "variant") != 0))
+        return;
+    if (strcmp(mine->text, driver->text) != 0)
+        build_note(build, driver->mark, "sandbox.driver",
+                   "closedbook.yaml says '%s', which wins over the experiment's '%s'", mine->text,
+                   driver->text);
+    build->root = layer_alias(&build->schema, build->root, "sandbox", "driver",
+                              node_new_text(build->schema.arena, mine->text, mine->mark));
+}
+
 /* The layers in their order; fields that no other layer may set come from the file alone. */
 static void merge_all(struct build *build)
 {
@@ -95,7 +125,12 @@ static void merge_all(struct build *build)
     build->root = build->loader->defaults;
     add_layer(build, config_user_layer(config));
     add_layer(build, config_suite_layer(config));
+    if (build->suite->experiment != NULL)
+        add_layer(build, build->suite->experiment->layer);
     add_layer(build, build->file);
+    if (build->variant != NULL)
+        add_layer(build, build->variant->layer);
+    keep_driver(build);
     add_layer(build, build->loader->flags);
     for (const struct field *field = task_block.fields; field->name != NULL; field++) {
         bool layered = block_field(&set_block, field->name) != NULL;
@@ -127,16 +162,29 @@ static void note_identity(struct build *build)
         half->skip_reason = str_dup("skip: true");
 }
 
+/* One task of the file: the variant's, or the only one. */
 static void build_whole(struct build *build)
 {
     struct task *task = build->task;
     struct task_private *half = task->private_half;
+    const struct experiment *experiment = build->suite->experiment;
 
-    build->suite = loader_suite(build->loader, half->task_dir, build->schema.problems);
     half->suite_root = str_dup(build->suite->root);
     if (!path_is_below(half->task_dir, half->suite_root))
         build_error(build, (struct mark){.origin = build->origin}, "",
                     "the task is not inside the suite root '%s'", half->suite_root);
+    if (experiment != NULL) {
+        half->experiment_file = str_dup(experiment->path);
+        task->repeats = experiment->repeats;
+    }
+    if (build->variant != NULL) {
+        free(task->variant_id);
+        task->variant_id = str_dup(build->variant->id);
+        free(task->key);
+        task->key = str_format("%s/%s", task->variant_id, half->task_id);
+        if (build->variant->repeats != 0)
+            task->repeats = build->variant->repeats;
+    }
     merge_all(build);
     build_agent(build);
     build_public(build);
@@ -147,8 +195,58 @@ static void build_whole(struct build *build)
     build_digests(build);
 }
 
-enum load_outcome load_task(struct loader *loader, const struct origin *origin, struct task **ret,
-                            unsigned *ret_line, struct problems *problems)
+void task_list_done(struct task_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        task_free(list->items[i]);
+    free(list->items);
+    *list = (struct task_list){0};
+}
+
+/* A further task of the file, which has its identity only. */
+static void add_task(struct build *build, struct task_list *list)
+{
+    build->task = task_new();
+    note_identity(build);
+    build->task->variant_id = str_dup("default");
+    build->task->key = str_dup(task_id(build->task));
+    list->items = mem_resize(list->items, list->count + 1, sizeof(*list->items));
+    list->items[list->count++] = build->task;
+}
+
+static bool wants_variant(const struct build *build, const char *id)
+{
+    const struct task_selection *selection = build->loader->selection;
+    const struct str_list *wanted = selection == NULL ? NULL : selection->variants;
+
+    return wanted == NULL || wanted->count == 0 || str_list_has(wanted, id);
+}
+
+/* False: the experiment has variants, and none that is wanted. */
+static bool build_all(struct build *build, struct task_list *list)
+{
+    build->suite =
+        loader_suite(build->loader, build->task->private_half->task_dir, build->schema.problems);
+
+    const struct experiment *experiment = build->suite->experiment;
+    size_t count = experiment == NULL ? 0 : experiment->variant_count, built = 0;
+
+    if (build->suite->experiment_broken)
+        return true; /* with errors, so that nothing comes of it */
+    for (size_t i = 0; i < size_max(count, 1); i++) {
+        if (count > 0 && !wants_variant(build, experiment->variants[i].id))
+            continue;
+        if (built++ > 0)
+            add_task(build, list);
+        mem_freep(&build->task->private_half->skip_reason);
+        build->variant = count == 0 ? NULL : &experiment->variants[i];
+        build_whole(build);
+    }
+    return built > 0;
+}
+
+enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
+                             struct task_list *ret, unsigned *ret_line, struct problems *problems)
 {
     scoped(arena_done) struct arena arena = {0};
     struct build build = {.loader = loader, .origin = origin, .schema = {&arena, problems}};
@@ -161,20 +259,15 @@ enum load_outcome load_task(struct loader *loader, const struct origin *origin, 
         return LOAD_NO_TASK;
     build.raw = root;
     build.file = schema_load(&build.schema, &task_block, root, NULL);
-    build.task = task_new();
-    note_identity(&build);
+    add_task(&build, ret);
 
-    struct task_private *half = build.task->private_half;
+    const struct task_private *half = build.task->private_half;
     const struct task_selection *selection = loader->selection;
 
-    *ret = build.task;
     *ret_line = id->mark.line;
     if (!selection_matches(selection, half))
         return LOAD_UNSELECTED;
     if (half->skip_reason != NULL && (selection == NULL || !selection->include_skipped))
         return LOAD_SKIPPED;
-    free(half->skip_reason);
-    half->skip_reason = NULL;
-    build_whole(&build);
-    return LOAD_TASK;
+    return build_all(&build, ret) ? LOAD_TASK : LOAD_UNSELECTED;
 }

@@ -1,5 +1,5 @@
 /* What many tasks share: the layers of defaults and flags, suite roots and their configuration. */
-#include "task/internal.h"
+#include "task/experiment.h"
 
 #define PARENTS_MAX 256
 
@@ -26,6 +26,10 @@ void loader_done(struct loader *loader)
         free(loader->suites[i].root);
         config_freep(&loader->suites[i].config);
     }
+    for (size_t i = 0; i < loader->names.count; i++)
+        experiment_free(loader->experiments[i]);
+    free(loader->experiments);
+    str_list_done(&loader->names);
     free(loader->suites);
     free(loader->cwd);
     str_list_done(&loader->dirs);
@@ -71,6 +75,33 @@ static char *find_root(const struct loader *loader, const char *start)
     return str_dup(start);
 }
 
+/* The experiment of -e, else of closedbook.yaml, each read once. NULL: none, or complained. */
+static struct experiment *experiment_of(struct loader *loader, struct suite *suite,
+                                        struct problems *problems)
+{
+    const char *name = loader->overrides->experiment != NULL ? loader->overrides->experiment
+                                                             : config_experiment(suite->config);
+
+    if (name == NULL)
+        return NULL;
+    scoped(mem_freep) char *key = str_format("%s\n%s", name, suite->root);
+
+    for (size_t i = 0; i < loader->names.count; i++) {
+        if (strcmp(loader->names.items[i], key) != 0)
+            continue;
+        suite->experiment_broken = loader->experiments[i] == NULL;
+        return loader->experiments[i];
+    }
+    struct experiment *experiment = experiment_load(loader, name, suite->root, problems);
+
+    suite->experiment_broken = experiment == NULL;
+    str_list_add(&loader->names, key);
+    loader->experiments =
+        mem_resize(loader->experiments, loader->names.count, sizeof(*loader->experiments));
+    loader->experiments[loader->names.count - 1] = experiment;
+    return experiment;
+}
+
 static const struct suite *suite_of(struct loader *loader, const char *root,
                                     struct problems *problems)
 {
@@ -83,6 +114,8 @@ static const struct suite *suite_of(struct loader *loader, const char *root,
     /* What is wrong with it is among the problems; the rest of it counts. */
     int unused_ok r = config_load(root, loader->overrides->user_config, loader->reader,
                                   &suite.config, problems, NULL);
+
+    suite.experiment = experiment_of(loader, &suite, problems);
 
     loader->suites = mem_resize(loader->suites, loader->suite_count + 1, sizeof(struct suite));
     loader->suites[loader->suite_count] = suite;

@@ -190,6 +190,34 @@ static void problem_done(struct problem *problem)
     free(problem->source_line);
 }
 
+static bool is_same(const struct problem *a, const struct problem *b)
+{
+    return a->level == b->level && a->line == b->line && a->column == b->column &&
+           strcmp(a->message, b->message) == 0 && strcmp(a->path, b->path) == 0 &&
+           strcmp(a->file, b->file) == 0;
+}
+
+void problems_unique(struct problems *problems)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < problems->count; i++) {
+        struct problem *problem = &problems->items[i];
+        bool known = false;
+
+        /* They are sorted by place and message, not by file and path. */
+        for (size_t j = kept; j-- > 0 && compare(&problems->items[j], problem, NULL) == 0;)
+            known = known || is_same(&problems->items[j], problem);
+        if (!known) {
+            problems->items[kept++] = *problem;
+            continue;
+        }
+        problems->error_count -= problem->level == PROBLEM_ERROR;
+        problem_done(problem);
+    }
+    problems->count = kept;
+}
+
 void problems_move(struct problems *to, struct problems *from)
 {
     to->error_count += from->error_count;

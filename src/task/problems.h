@@ -41,6 +41,8 @@ void problems_note(struct problems *problems, struct mark mark, const struct pat
                    const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
 /* Sorts the items from index first on by line and column, in a stable way. */
 void problems_sort(struct problems *problems, size_t first) nonnull(1);
+/* Of sorted problems, what was said of several variants of a task is said once. */
+void problems_unique(struct problems *problems) nonnull(1);
 /* Moves all of from to the end of to; from is empty afterwards. */
 void problems_move(struct problems *to, struct problems *from) nonnull(1, 2);
 /* "a.b[3]" as an owned text. */

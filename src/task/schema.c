@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 #define CHOICES_LISTED_MAX 10
 
@@ -103,4 +104,26 @@ const char *schema_expected(struct arena *arena, const struct field *field)
     if (buf.size_bytes == 0)
         buf_text_append(&buf, "a value");
     return arena_text(arena, buf_text(&buf), buf.size_bytes);
+}
+
+/* Items of a list, free maps and what is in items is not looked into. */
+bool task_field_exists(const char *path)
+{
+    const struct block *block = &task_block;
+
+    while (block != NULL) {
+        size_t length = strcspn(path, ".[");
+        scoped(mem_freep) char *name = str_ndup(path, length);
+        const struct field *field = block_field(block, name);
+
+        if (field == NULL)
+            return false;
+        if (path[length] != '.')
+            return true;
+        if ((field->types & TYPE_MAP) != 0)
+            return true;
+        path += length + 1;
+        block = (field->types & TYPE_BLOCK) != 0 ? field->block : NULL;
+    }
+    return false;
 }

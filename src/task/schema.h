@@ -49,6 +49,7 @@ enum text_form {
     FORM_TAG,
     FORM_INSIDE, /* a relative path that stays inside: no leading '/', no '..' */
     FORM_ENV,    /* NAME or NAME=value */
+    FORM_KEBAB,  /* words of lower-case letters and digits joined by '-' */
     FORM_COUNT,
 };
 const char *form_regex(enum text_form form);    /* "" for FORM_ANY */
@@ -102,6 +103,8 @@ extern const struct block config_block; /* closedbook.yaml and config.yaml */
 extern const struct block agent_block, sandbox_block, limits_block, run_limits_block;
 extern const struct block pre_run_block, simulation_block, dataset_block, grading_block;
 extern const struct block requires_block, docker_block, stop_early_block;
+extern const struct block experiment_block, experiment_defaults_block, variant_block;
+extern const struct kinds mutation_kinds;  /* of an experiment: prompt_mutations */
 extern const struct kinds source_kinds;    /* sandbox.template_sources */
 extern const struct kinds criterion_kinds; /* success_criteria */
 /* Agent types that are not here: a name, and what to say. Ends with a row without a name. */

@@ -100,9 +100,20 @@ static void write_kinds(struct writer *writer, const struct kinds *kinds, const 
     }
 }
 
+/* Blocks that were met and not yet written, from the given one on; those met meanwhile, too. */
+static size_t write_blocks(struct writer *writer, size_t from)
+{
+    for (; from < writer->count; from++) {
+        buf_format(writer->buf, "\n## %s\n\n", writer->queue[from].name);
+        write_fields(writer, writer->queue[from].block->fields, writer->queue[from].name);
+    }
+    return from;
+}
+
 void task_schema_markdown(struct buf *buf)
 {
     struct writer writer = {.buf = buf};
+    size_t written;
 
     buf_text_append(buf, "# The task file, field by field\n\n"
                          "Made from the tables of `src/task/schema_*.c` by `closedbook plan "
@@ -111,11 +122,16 @@ void task_schema_markdown(struct buf *buf)
                          "this version\" is an error in a task that uses it.\n\n"
                          "## Top level\n\n");
     write_fields(&writer, task_block.fields, "");
-    for (size_t i = 0; i < writer.count; i++) {
-        buf_format(buf, "\n## %s\n\n", writer.queue[i].name);
-        write_fields(&writer, writer.queue[i].block->fields, writer.queue[i].name);
-    }
+    written = write_blocks(&writer, 0);
     write_kinds(&writer, &source_kinds, "sandbox.template_sources[]");
     write_kinds(&writer, &criterion_kinds, "success_criteria[]");
+    buf_text_append(buf, "\n# The experiment file\n\n"
+                         "`-e NAME|FILE` runs each task once for each variant. Later layers win: "
+                         "built-in, config.yaml, closedbook.yaml, the experiment's defaults, the "
+                         "task, the variant, flags and -D; only a driver of closedbook.yaml wins "
+                         "over one of an experiment.\n\n");
+    write_fields(&writer, experiment_block.fields, "");
+    (void)write_blocks(&writer, written);
+    write_kinds(&writer, &mutation_kinds, "prompt_mutations[]");
     arena_done(&writer.arena);
 }

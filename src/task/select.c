@@ -1,5 +1,5 @@
 /* Which tasks --only, --tags and --exclude-tags take. */
-#include "task/internal.h"
+#include "task/experiment.h"
 
 /* "a,b": any of them is among the tags. */
 static bool has_any(const char *words, const struct str_list *tags)
@@ -37,6 +37,43 @@ bool selection_matches(const struct task_selection *selection, const struct task
     if (tags != NULL && !has_all(tags, &half->tags))
         return false;
     return excluded == NULL || excluded->count == 0 || !has_all(excluded, &half->tags);
+}
+
+static void complain_variant(const char *id, const struct str_list *known,
+                             struct problems *problems)
+{
+    scoped(mem_freep) char *flag = str_format("--variant %s", id);
+    struct origin origin = {.source = "--variant", .file = flag};
+    struct mark mark = {.origin = &origin};
+    const char *near = str_nearest(id, (const char *const *)known->items, known->count);
+
+    if (known->count == 0)
+        problems_error(problems, mark, NULL, "there are no variants without an experiment (-e)");
+    else if (near != NULL)
+        problems_error(problems, mark, NULL, "no variant has this id, did you mean '%s'?", near);
+    else
+        problems_error(problems, mark, NULL, "no variant has this id");
+}
+
+void selection_check_variants(const struct loader *loader, struct problems *problems)
+{
+    const struct str_list *wanted = loader->selection->variants;
+    scoped(str_list_done) struct str_list known = {0};
+
+    for (size_t i = 0; i < loader->names.count; i++) {
+        const struct experiment *experiment = loader->experiments[i];
+
+        if (experiment == NULL)
+            return; /* complained about */
+        for (size_t j = 0; j < experiment->variant_count; j++)
+            str_list_add(&known, experiment->variants[j].id);
+    }
+    for (size_t i = 0; wanted != NULL && i < wanted->count; i++) {
+        bool is_default = known.count == 0 && strcmp(wanted->items[i], "default") == 0;
+
+        if (!is_default && !str_list_has(&known, wanted->items[i]))
+            complain_variant(wanted->items[i], &known, problems);
+    }
 }
 
 void selection_check(const struct task_selection *selection, const struct str_list *ids,

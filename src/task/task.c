@@ -48,6 +48,7 @@ static void private_free(struct task_private *half)
     free(half->task_file);
     free(half->task_dir);
     free(half->suite_root);
+    free(half->experiment_file);
     free(half->reference_dir);
     free(half->reference_file);
     free(half->skip_reason);
@@ -64,6 +65,8 @@ void task_free(struct task *task)
     private_free(task->private_half);
     for (size_t i = 0; i < TASK_DIGEST_COUNT; i++)
         free(task->digests[i]);
+    free(task->variant_id);
+    free(task->key);
     json_freep(&task->lineage);
     json_freep(&task->resolved);
     free(task);
@@ -78,6 +81,21 @@ void task_freep(struct task **task)
 const char *task_id(const struct task *task)
 {
     return task->private_half->task_id;
+}
+
+const char *task_variant(const struct task *task)
+{
+    return task->variant_id;
+}
+
+const char *task_key(const struct task *task)
+{
+    return task->key;
+}
+
+uint64_t task_repeats(const struct task *task)
+{
+    return task->repeats;
 }
 
 const char *task_skip_reason(const struct task *task)

@@ -58,6 +58,7 @@ struct task_selection {
     const struct str_list *only;         /* --only ID */
     const struct str_list *tags;         /* each item "a,b": any of; items: all of */
     const struct str_list *exclude_tags; /* the same, excluded */
+    const struct str_list *variants;     /* --variant ID; of the experiment's */
     bool include_skipped;
 };
 
@@ -66,6 +67,7 @@ struct task_overrides {
     const char *agent; /* "-T TYPE[:ARG]" */
     const char *model;
     const char *driver;          /* "--driver" */
+    const char *experiment;      /* "-e NAME|PATH"; NULL: the suite's own */
     const struct str_list *sets; /* -D path=value */
     const char *suite_root;      /* --suite-root, NULL: found */
     const char *user_config;     /* the user's config.yaml, NULL: none; may be absent */
@@ -81,7 +83,7 @@ struct task_private;
 struct task; /* opaque: both halves, lineage, source text digest */
 
 struct task_set {
-    struct task **tasks; /* sorted by task_id */
+    struct task **tasks; /* sorted by task_id, then by variant in the experiment's order */
     size_t count;
     size_t skipped_count; /* of tasks */
 };
@@ -102,6 +104,8 @@ struct task_query {
  */
 must_check int tasks_load(const struct task_query *query, struct task_set *ret,
                           struct problems *problems, struct error **err) nonnull(1, 2, 3);
+/* How many different ids: the tasks, whatever their variants. */
+size_t task_set_ids(const struct task_set *set) nonnull(1);
 void task_set_done(struct task_set *set) nonnull(1);
 
 /* A task file's bytes; name is what problems call it. */
@@ -123,6 +127,12 @@ void task_split(const struct task *task, const struct task_public **ret_public,
                 const struct task_private **ret_private) nonnull(1, 2, 3);
 
 const char *task_id(const struct task *task) nonnull(1);
+/* The variant of the experiment, "default" without one. */
+const char *task_variant(const struct task *task) nonnull(1);
+/* Names the task among those of a set: its id, in an experiment "VARIANT/ID". */
+const char *task_key(const struct task *task) nonnull(1);
+/* How many trials its experiment wants; 0: it does not say. */
+uint64_t task_repeats(const struct task *task) nonnull(1);
 /* NULL: not skipped. */
 const char *task_skip_reason(const struct task *task) nonnull(1);
 /*
@@ -137,6 +147,9 @@ const char *task_digest(const struct task *task, enum task_digest which) nonnull
 json_t *task_lineage(const struct task *task) nonnull(1);
 /* The merged task as `plan --resolved` prints it; new reference. */
 json_t *task_resolved(const struct task *task) nonnull(1);
+
+/* Whether "run_limits.max_turns" or "success_criteria[0]" names a field of the tables. */
+bool task_field_exists(const char *path) nonnull(1);
 
 /* JSON Schema of the task language, made from the tables; new reference. */
 json_t *task_schema_json(void);

@@ -3,13 +3,18 @@
 
 #include "task/internal.h"
 
-/* One task file that was read. */
+/* One task file that was read: its tasks have one id. */
 struct loaded {
-    struct task *task;
+    struct task_list tasks; /* one or more */
     char *file;
     unsigned line; /* of its task_id */
     enum load_outcome outcome;
 };
+
+static const char *id_of(const struct loaded *loaded)
+{
+    return task_id(loaded->tasks.items[0]);
+}
 
 struct loading {
     struct loader loader;
@@ -94,8 +99,9 @@ static void load_file(struct loading *loading, const char *path, bool named)
                             .length = text.size_bytes};
     struct loaded loaded = {0};
 
-    loaded.outcome = load_task(&loading->loader, &origin, &loaded.task, &loaded.line, &problems);
+    loaded.outcome = load_tasks(&loading->loader, &origin, &loaded.tasks, &loaded.line, &problems);
     problems_sort(&problems, 0);
+    problems_unique(&problems);
     switch (loaded.outcome) {
     case LOAD_NO_TASK:
         if (named)
@@ -120,7 +126,7 @@ static void load_file(struct loading *loading, const char *path, bool named)
 static int compare_loaded(const void *a, const void *b)
 {
     const struct loaded *left = a, *right = b;
-    int order = strcmp(task_id(left->task), task_id(right->task));
+    int order = strcmp(id_of(left), id_of(right));
 
     return order != 0 ? order : strcmp(left->file, right->file);
 }
@@ -130,12 +136,12 @@ static void check_duplicates(const struct loading *loading)
 {
     for (size_t i = 1; i < loading->count; i++) {
         const struct loaded *first = &loading->items[i - 1], *second = &loading->items[i];
-        const char *id = task_id(second->task);
+        const char *id = id_of(second);
         struct origin origin = {.source = "task", .file = second->file};
         struct mark mark = {&origin, second->line, 1};
         struct path path = {.name = "task_id"};
 
-        if (id[0] == '\0' || strcmp(task_id(first->task), id) != 0)
+        if (id[0] == '\0' || strcmp(id_of(first), id) != 0)
             continue;
         if (first->outcome == LOAD_UNSELECTED && second->outcome == LOAD_UNSELECTED)
             continue;
@@ -149,22 +155,27 @@ static void check_selection(const struct loading *loading)
     struct str_list ids = {0};
 
     for (size_t i = 0; i < loading->count; i++)
-        str_list_add(&ids, task_id(loading->items[i].task));
+        str_list_add(&ids, id_of(&loading->items[i]));
     selection_check(loading->loader.selection, &ids, loading->problems);
     str_list_done(&ids);
 }
 
 static void hand_over(struct loading *loading, struct task_set *ret)
 {
-    struct task_set set = {.tasks = mem_new(loading->count + 1, sizeof(struct task *))};
+    struct task_set set = {0};
+    size_t count = 0;
 
+    for (size_t i = 0; i < loading->count; i++)
+        count += loading->items[i].tasks.count;
+    set.tasks = mem_new(count + 1, sizeof(struct task *));
     for (size_t i = 0; i < loading->count; i++) {
         struct loaded *item = &loading->items[i];
 
         if (item->outcome == LOAD_UNSELECTED)
             continue;
         set.skipped_count += item->outcome == LOAD_SKIPPED;
-        set.tasks[set.count++] = take(item->task);
+        for (size_t j = 0; j < item->tasks.count; j++)
+            set.tasks[set.count++] = take(item->tasks.items[j]);
     }
     *ret = set;
 }
@@ -172,7 +183,7 @@ static void hand_over(struct loading *loading, struct task_set *ret)
 static void loading_done(struct loading *loading)
 {
     for (size_t i = 0; i < loading->count; i++) {
-        task_free(loading->items[i].task);
+        task_list_done(&loading->items[i].tasks);
         free(loading->items[i].file);
     }
     free(loading->items);
@@ -211,6 +222,7 @@ int tasks_load(const struct task_query *query, struct task_set *ret, struct prob
         return r;
     if (loading.count > 0)
         check_selection(&loading);
+    selection_check_variants(&loading.loader, problems);
     size_t count = problems->error_count - errors_before;
 
     if (count > 0)
@@ -220,6 +232,15 @@ int tasks_load(const struct task_query *query, struct task_set *ret, struct prob
         return error_set(err, ERROR_USER, "no task found: a task is a YAML file with a task_id");
     hand_over(&loading, ret);
     return 0;
+}
+
+size_t task_set_ids(const struct task_set *set)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < set->count; i++)
+        count += i == 0 || strcmp(task_id(set->tasks[i - 1]), task_id(set->tasks[i])) != 0;
+    return count;
 }
 
 void task_set_done(struct task_set *set)
@@ -235,7 +256,7 @@ int task_parse(const struct task_text *text, const struct task_reader *reader,
                struct error **err)
 {
     scoped(loader_done) struct loader loader = {0};
-    scoped(task_freep) struct task *task = NULL;
+    scoped(task_list_done) struct task_list list = {0};
     size_t errors_before = problems->error_count, first = problems->count;
     unsigned line;
 
@@ -251,14 +272,14 @@ int task_parse(const struct task_text *text, const struct task_reader *reader,
     static const struct task_selection all = {.include_skipped = true};
 
     loader.selection = &all;
-    if (load_task(&loader, &origin, &task, &line, problems) == LOAD_NO_TASK)
+    if (load_tasks(&loader, &origin, &list, &line, problems) == LOAD_NO_TASK)
         complain_file(problems, PROBLEM_ERROR, text->name, "no task_id in it: not a task");
     problems_sort(problems, first);
     if (problems->error_count > errors_before)
         return error_set(err, ERROR_TASK, "%s: %zu %s", text->name,
                          problems->error_count - errors_before,
                          problems->error_count - errors_before == 1 ? "error" : "errors");
-    ASSERT(task != NULL);
-    *ret = take(task);
+    ASSERT(list.count > 0);
+    *ret = take(list.items[0]);
     return 0;
 }

@@ -261,8 +261,10 @@ static void selects_by_id_and_tags(void **state)
         }
         if (cases[i].only != NULL)
             str_list_add(&only, cases[i].only);
-        found.selection =
-            (struct task_selection){&only, &tags, &excluded, cases[i].include_skipped};
+        found.selection = (struct task_selection){.only = &only,
+                                                  .tags = &tags,
+                                                  .exclude_tags = &excluded,
+                                                  .include_skipped = cases[i].include_skipped};
         load(&found, folder, "");
         assert_int_equal(found.r, 0);
         scoped(mem_freep) char *ids = ids_of(&found.set);
