@@ -1,6 +1,6 @@
 #pragma once
 /*
- * libraries: the versions of the libraries that base/ is linked with, as they are at run time.
+ * libraries: the versions of the libraries that base/ is linked with.
  */
 
 #include "base/base.h"
