@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 
 #define SPAWN_FDS_MAX 64
 #define CHILD_FAILED_STATUS 127
+#define CHILD_STACK_BYTES ((size_t)64 << 10)
 
 /* How far the child got. The parent has the words for it. */
 enum step { STEP_FDS, STEP_SESSION, STEP_CWD, STEP_IDENTITY, STEP_PARENT, STEP_EXEC };
@@ -51,14 +53,13 @@ static const char *step_name(enum step step)
 /* --- between fork and exec: async-signal-safe calls only
  * ----------------------------------------*/
 
-_Noreturn static void child_fail(int report_fd, enum step step)
+static int child_fail(int report_fd, enum step step)
 {
     struct failure failure = {.step = step, .errno_value = errno};
 
     /* When even this fails, the parent sees an end of file and a status of 127. */
-    if (write(report_fd, &failure, sizeof(failure)) < 0)
-        _exit(CHILD_FAILED_STATUS);
-    _exit(CHILD_FAILED_STATUS);
+    (void)!write(report_fd, &failure, sizeof(failure));
+    return CHILD_FAILED_STATUS;
 }
 
 /*
@@ -109,8 +110,10 @@ static void child_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with these arguments */
 }
 
-_Noreturn static void child_run(const struct plan *plan)
+/* What it returns is the child's exit status. */
+static int child_run(void *argument)
 {
+    const struct plan *plan = argument;
     static const char *const nothing[] = {NULL};
     const struct spawn_options *options = plan->options;
     const char *const *envp = options->envp == NULL ? nothing : options->envp;
@@ -118,40 +121,44 @@ _Noreturn static void child_run(const struct plan *plan)
     int report_fd = fcntl(plan->report_fd, F_DUPFD_CLOEXEC, count);
 
     if (report_fd < 0)
-        _exit(CHILD_FAILED_STATUS);
+        return CHILD_FAILED_STATUS;
     child_signals();
     if (options->new_session && setsid() < 0)
-        child_fail(report_fd, STEP_SESSION);
+        return child_fail(report_fd, STEP_SESSION);
     if (options->cwd_fd >= 0 && fchdir(options->cwd_fd) < 0)
-        child_fail(report_fd, STEP_CWD);
+        return child_fail(report_fd, STEP_CWD);
     if (child_fds(options, count) < 0)
-        child_fail(report_fd, STEP_FDS);
+        return child_fail(report_fd, STEP_FDS);
     if (child_identity(options) < 0)
-        child_fail(report_fd, STEP_IDENTITY);
+        return child_fail(report_fd, STEP_IDENTITY);
     /* After the change of identity, which clears it. */
     if (!options->outlive_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        child_fail(report_fd, STEP_PARENT);
+        return child_fail(report_fd, STEP_PARENT);
     if (!options->outlive_parent && getppid() != plan->parent)
-        _exit(CHILD_FAILED_STATUS);
+        return CHILD_FAILED_STATUS;
     /* execve() does not write to them, but its type is older than const. */
     syscall(SYS_execve, options->argv[0], options->argv, envp);
-    child_fail(report_fd, STEP_EXEC);
+    return child_fail(report_fd, STEP_EXEC);
 }
 
 /* --- the parent
  * ---------------------------------------------------------------------------------*/
 
-/* Forks with all signals blocked: a handler of ours must not run in the child. */
-static pid_t fork_blocked(const struct plan *plan)
+/*
+ * As vfork() does, on a stack of the child's own: our memory need not be copied, but where the
+ * child changes its identity, which would make the shared memory undumpable. All signals are
+ * blocked: a handler of ours must not run in the child.
+ */
+static pid_t fork_blocked(struct plan *plan)
 {
+    static _Alignas(16) char stack[CHILD_STACK_BYTES];
     sigset_t all, before;
 
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &before); /* cannot fail with these arguments */
-    pid_t pid = fork();
-
-    if (pid == 0)
-        child_run(plan);
+    bool shares = plan->options->uid == 0 && plan->options->gid == 0;
+    int flags = shares ? CLONE_VM | CLONE_VFORK | SIGCHLD : SIGCHLD;
+    pid_t pid = clone(child_run, stack + sizeof(stack), flags, plan);
     int saved = errno;
 
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
