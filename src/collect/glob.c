@@ -186,7 +186,7 @@ enum glob_relation glob_relate(const struct glob *glob, const char *path)
     scoped(mem_freep) char *rest = str_dup(path);
     uint64_t states = glob_start(glob);
 
-    for (char *part = rest, *next; part != NULL; part = next) {
+    for (char *part = rest, *next; part != NULL && states != 0; part = next) {
         next = strchr(part, '/');
         if (next != NULL)
             *next++ = '\0';

@@ -46,12 +46,24 @@ static bool matches_ignore(const struct str_list *patterns, const char *path, bo
     return ignored;
 }
 
+/* True when the first name of a pattern, letter by letter, is not the path's: no need to parse it.
+ */
+static bool is_elsewhere(const char *pattern, const char *path)
+{
+    size_t length = strcspn(pattern, "/*?[");
+    bool is_plain = length > 0 && (pattern[length] == '/' || pattern[length] == '\0') &&
+                    strncmp(pattern, "./", 2) != 0;
+
+    return is_plain &&
+           (strncmp(path, pattern, length) != 0 || (path[length] != '/' && path[length] != '\0'));
+}
+
 static bool is_outside_only(const struct str_list *only, const char *path, bool is_dir)
 {
     for (size_t i = 0; i < only->count; i++) {
         struct glob glob;
 
-        if (!glob_parse(only->items[i], &glob))
+        if (is_elsewhere(only->items[i], path) || !glob_parse(only->items[i], &glob))
             continue;
         enum glob_relation relation = glob_relate(&glob, path);
 
@@ -150,7 +162,8 @@ int tree_stat_key(int source_fd, const struct tree_rules *rules, struct sha256 *
 {
     scoped(sha256_stream_freep) struct sha256_stream *stream = sha256_stream_new();
     struct key_context key = {.rules = rules, .stream = stream};
-    struct walk walk = {.context = &key, .visit = visit_key, .refuse = tree_refuse};
+    struct walk walk = {
+        .context = &key, .visit = visit_key, .refuse = tree_refuse, .links_by_name = true};
     int r = walk_tree(source_fd, &walk, err);
 
     if (r < 0)

@@ -35,9 +35,11 @@ struct tree_copy {
 };
 
 /*
- * Digest over (path, type, mode, size, mtime, ctime, inode, device) of all that the rules take.
- * When two digests are equal and *ret_newest_ns, the newest ctime, lay before the first one began,
- * nothing changed.
+ * Digest over (path, type, mode, size, mtime, ctime, inode, device) of all that the rules take. Of
+ * links below the root's own directories only path, type, inode and device: their text never
+ * changes, and a link that takes another's place shows in the times of its directory. When two
+ * digests are equal and *ret_newest_ns, the newest ctime, lay before the first one began, nothing
+ * changed.
  */
 must_check int tree_stat_key(int source_fd, const struct tree_rules *rules, struct sha256 *ret,
                              uint64_t *ret_newest_ns, struct error **err) nonnull(2, 3, 4);

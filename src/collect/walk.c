@@ -8,10 +8,19 @@
 
 #define NAMES_BYTES 32768
 
+/* What a directory's listing says of one of its names, which `names` of the level owns. */
+struct listed {
+    char *name;
+    uint64_t inode;
+    unsigned char type; /* DT_... */
+};
+
 /* One directory of the path that the walk is in. */
 struct level {
     int fd;
+    dev_t device;
     struct str_list names;
+    struct listed *listed; /* of the same names, in the same order */
     size_t next;
     size_t path_length; /* of the directory's own path */
 };
@@ -28,6 +37,8 @@ static void level_done(struct level *level)
 {
     fd_closep(&level->fd);
     str_list_done(&level->names);
+    free(level->listed);
+    level->listed = NULL;
 }
 
 /* Hands the level over: what stays behind is empty. */
@@ -46,8 +57,10 @@ static void state_done(struct state *state)
 }
 
 /* Adds the names of one buffer of directory entries; false when the walk's cap cut them. */
-static bool add_names(struct state *state, const char *bytes, ssize_t size, struct str_list *ret)
+static bool add_names(struct state *state, const char *bytes, ssize_t size, struct level *level)
 {
+    struct str_list *names = &level->names;
+
     for (ssize_t at = 0; at < size;) {
         const struct dirent64 *entry = (const void *)(bytes + at);
 
@@ -57,22 +70,46 @@ static bool add_names(struct state *state, const char *bytes, ssize_t size, stru
         if (state->names_read == WALK_ENTRIES_MAX)
             return false;
         state->names_read++;
-        str_list_add(ret, entry->d_name);
+        str_list_add(names, entry->d_name);
+        level->listed = mem_resize(level->listed, names->count, sizeof(*level->listed));
+        level->listed[names->count - 1] = (struct listed){
+            .name = names->items[names->count - 1],
+            .inode = entry->d_ino,
+            .type = entry->d_type,
+        };
     }
     return true;
 }
 
-/*
- * Reads the names of dir_fd, sorted. *ret_more is set when the walk's cap cut them. By the system
- * call itself: a worker's cell allows fewer than readdir() uses.
- */
-static int read_names(struct state *state, int dir_fd, struct str_list *ret, bool *ret_more)
+static int by_name(const void *a, const void *b)
 {
-    scoped(fd_closep) int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    _Alignas(struct dirent64) char bytes[NAMES_BYTES];
+    const struct listed *left = a, *right = b;
 
-    if (fd < 0)
+    return strcmp(left->name, right->name);
+}
+
+static void sort(struct level *level)
+{
+    if (level->names.count > 1)
+        qsort(level->listed, level->names.count, sizeof(*level->listed), by_name);
+    for (size_t i = 0; i < level->names.count; i++)
+        level->names.items[i] = level->listed[i].name;
+}
+
+/*
+ * Reads the names of a level's directory, sorted. *ret_more is set when the walk's cap cut them. By
+ * the system call itself: a worker's cell allows fewer than readdir() uses.
+ */
+static int read_names(struct state *state, struct level *level, bool *ret_more)
+{
+    scoped(fd_closep) int fd =
+        openat(level->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    _Alignas(struct dirent64) char bytes[NAMES_BYTES];
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0)
         return -errno;
+    level->device = status.st_dev;
     while (!*ret_more) {
         ssize_t size = getdents64(fd, bytes, sizeof(bytes));
 
@@ -80,9 +117,9 @@ static int read_names(struct state *state, int dir_fd, struct str_list *ret, boo
             return -errno;
         if (size == 0)
             break;
-        *ret_more = !add_names(state, bytes, size, ret);
+        *ret_more = !add_names(state, bytes, size, level);
     }
-    str_list_sort(ret);
+    sort(level);
     return 0;
 }
 
@@ -92,7 +129,7 @@ static int push(struct state *state, int fd_taken, size_t path_length, struct er
     scoped(level_done) struct level level = {.fd = fd_taken, .path_length = path_length};
     const struct walk *walk = state->walk;
     bool more = false;
-    int r = read_names(state, level.fd, &level.names, &more);
+    int r = read_names(state, &level, &more);
 
     if (r < 0 && state->count == 0)
         return error_errno(err, -r, "cannot read the tree's root");
@@ -128,8 +165,20 @@ static int enter(struct state *state, const struct walk_entry *entry, struct err
     return r < 0 ? r : 0;
 }
 
-static int visit(struct state *state, struct level *level, const char *name, struct error **err)
+/* A link's status as far as its directory's listing tells it; false when it must be looked at. */
+static bool status_by_name(const struct state *state, const struct level *level,
+                           const struct listed *listed, struct stat *ret)
 {
+    if (!state->walk->links_by_name || state->count == 1 || listed->type != DT_LNK)
+        return false;
+    *ret = (struct stat){.st_mode = S_IFLNK, .st_ino = listed->inode, .st_dev = level->device};
+    return true;
+}
+
+static int visit(struct state *state, struct level *level, const struct listed *listed,
+                 struct error **err)
+{
+    const char *name = listed->name;
     const struct walk *walk = state->walk;
     struct walk_entry entry = {.path = state->path,
                                .name = state->path + level->path_length +
@@ -143,7 +192,8 @@ static int visit(struct state *state, struct level *level, const char *name, str
     }
     (void)snprintf(state->path + level->path_length, sizeof(state->path) - level->path_length,
                    level->path_length > 0 ? "/%s" : "%s", name); /* the length was checked */
-    if (fstatat(level->fd, name, &entry.status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+    if (!status_by_name(state, level, listed, &entry.status) &&
+        fstatat(level->fd, name, &entry.status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
         return walk->refuse(walk->context, entry.path, errno, strerror(errno), err);
     int r = walk->visit(walk->context, &entry, err);
 
@@ -179,7 +229,7 @@ int walk_tree(int root_fd, const struct walk *walk, struct error **err)
         struct level *level = &state.levels[state.count - 1];
 
         r = level->next < level->names.count
-                ? visit(&state, level, level->names.items[level->next++], err)
+                ? visit(&state, level, &level->listed[level->next++], err)
                 : leave(&state, err);
     }
     return r < 0 ? r : 0;

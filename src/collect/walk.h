@@ -41,6 +41,11 @@ struct walk {
      */
     int (*refuse)(void *context, const char *path, int errno_value, const char *reason,
                   struct error **err);
+    /*
+     * Links in directories below the root are not looked at when the directory's listing says that
+     * they are links: the status that visit gets holds S_IFLNK, inode and device, nothing else.
+     */
+    bool links_by_name;
 };
 
 /* root_fd: a directory, O_PATH is enough. */

@@ -55,6 +55,7 @@ int etc_tree(struct store *store, struct layer *ret, struct error **err)
         .only = &only,
         .keep_links = true,
         .public_only = true,
+        .tree_only = true,
         .max_bytes = ETC_BYTES_MAX,
         .max_entries = ETC_ENTRIES_MAX,
     };

@@ -44,9 +44,15 @@ struct store {
 
 /* The directory of a half's entries. */
 int store_half_fd(const struct store *store, enum store_half half) nonnull(1);
+/* Which entry, and how much of it. */
+struct lookup {
+    enum store_half half;
+    const struct sha256 *root;
+    bool tree_only; /* as in struct store_source */
+};
 /* Opens an entry; 0, or 1 when there is none. */
-must_check int store_find(struct store *store, enum store_half half, const struct sha256 *root,
-                          struct layer *ret, struct error **err) nonnull(1, 3, 4);
+must_check int store_find(struct store *store, const struct lookup *lookup, struct layer *ret,
+                          struct error **err) nonnull(1, 2, 3);
 
 /* An entry on its way: a directory that holds `tree` and `manifest.jsonl` when it is complete. */
 struct draft {

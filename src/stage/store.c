@@ -154,6 +154,14 @@ void layer_done(struct layer *layer)
     manifest_done(&layer->manifest);
 }
 
+static int open_tree(int entry_fd, struct layer *layer, struct error **err)
+{
+    layer->tree_fd = fs_open_beneath(entry_fd, "tree", O_RDONLY | O_DIRECTORY, 0, FS_NO_LINKS);
+    if (layer->tree_fd < 0)
+        return error_errno(err, -layer->tree_fd, "its tree cannot be opened");
+    return 0;
+}
+
 static int read_entry(int entry_fd, const struct sha256 *root, struct layer *layer,
                       struct error **err)
 {
@@ -170,27 +178,25 @@ static int read_entry(int entry_fd, const struct sha256 *root, struct layer *lay
         return error_set(err, ERROR_SYSTEM, "its manifest is damaged");
     layer->files = layer->manifest.count;
     layer->bytes = layer->manifest.bytes;
-    layer->tree_fd = fs_open_beneath(entry_fd, "tree", O_RDONLY | O_DIRECTORY, 0, FS_NO_LINKS);
-    if (layer->tree_fd < 0)
-        return error_errno(err, -layer->tree_fd, "its tree cannot be opened");
-    return 0;
+    return open_tree(entry_fd, layer, err);
 }
 
-int store_find(struct store *store, enum store_half half, const struct sha256 *root,
-               struct layer *ret, struct error **err)
+int store_find(struct store *store, const struct lookup *lookup, struct layer *ret,
+               struct error **err)
 {
     char name[SHA256_HEX_CHARS + 1];
 
-    sha256_format(root, name);
-    scoped(fd_closep) int fd =
-        fs_open_beneath(store_half_fd(store, half), name, O_RDONLY | O_DIRECTORY, 0, FS_NO_LINKS);
-    scoped(layer_done) struct layer layer = {.tree_fd = -1};
+    sha256_format(lookup->root, name);
+    scoped(fd_closep) int fd = fs_open_beneath(store_half_fd(store, lookup->half), name,
+                                               O_RDONLY | O_DIRECTORY, 0, FS_NO_LINKS);
+    scoped(layer_done) struct layer layer = {.root = *lookup->root, .tree_fd = -1};
 
     if (fd == -ENOENT)
         return 1;
     if (fd < 0)
         return error_errno(err, -fd, "cannot open the store's entry %s", name);
-    int r = read_entry(fd, root, &layer, err);
+    int r =
+        lookup->tree_only ? open_tree(fd, &layer, err) : read_entry(fd, lookup->root, &layer, err);
 
     if (r < 0)
         return error_wrap(err, r, "the store's entry %s cannot be used", name);
@@ -202,7 +208,7 @@ int store_find(struct store *store, enum store_half half, const struct sha256 *r
 int store_get(struct store *store, enum store_half half, const struct sha256 *root,
               struct layer *ret, struct error **err)
 {
-    int r = store_find(store, half, root, ret, err);
+    int r = store_find(store, &(struct lookup){.half = half, .root = root}, ret, err);
     char name[SHA256_HEX_CHARS + 1];
 
     if (r <= 0)

@@ -53,11 +53,13 @@ struct store_source {
     bool keep_links;    /* keep links that lead out as text instead of refusing them */
     bool public_only;   /* leave out what not everybody may read, and what is no file, directory or
                            link */
+    bool tree_only;     /* the layer's manifest is not wanted, so a found one is not read */
     uint64_t max_bytes; /* 0: STORE_BYTES_MAX */
     uint64_t max_entries; /* 0: STORE_ENTRIES_MAX */
 };
 
-/* One sealed entry. The descriptors are the layer's. */
+/* One sealed entry. The descriptors are the layer's. Of a found tree_only one, root and tree alone
+ * are set. */
 struct layer {
     struct sha256 root;
     uint64_t files, bytes; /* files counts every entry */

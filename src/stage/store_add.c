@@ -196,6 +196,15 @@ static int make_stat_key(struct request *request, struct error **err)
     return 0;
 }
 
+static int find(const struct request *request, const struct sha256 *root, struct layer *ret,
+                struct error **err)
+{
+    const struct lookup lookup = {
+        .half = request->half, .root = root, .tree_only = request->source->tree_only};
+
+    return store_find(request->store, &lookup, ret, err);
+}
+
 /* 0: found; 1: not. A key that leads nowhere is as good as none. */
 static int find_by_stat_key(struct request *request, struct layer *ret, struct error **err)
 {
@@ -209,7 +218,7 @@ static int find_by_stat_key(struct request *request, struct layer *ret, struct e
     if (fs_read_file(request->store->keys_fd, name, KEY_TEXT_BYTES_MAX, &text, NULL) < 0 ||
         !sha256_parse(buf_text(&text), &root))
         return 1;
-    return store_find(request->store, STORE_PUBLIC, &root, ret, err);
+    return find(request, &root, ret, err);
 }
 
 static int save_stat_key(const struct request *request, const struct sha256 *root,
@@ -287,7 +296,7 @@ static int add_copy(const struct request *request, struct layer *ret, struct err
 static int find_or_add(struct request *request, struct layer *ret, struct error **err)
 {
     const struct memo *memo = memo_find(request->store, &request->memo_key);
-    int r = memo == NULL ? 1 : store_find(request->store, request->half, &memo->root, ret, err);
+    int r = memo == NULL ? 1 : find(request, &memo->root, ret, err);
 
     if (r <= 0)
         return r;

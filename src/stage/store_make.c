@@ -180,7 +180,7 @@ static int find_or_make(struct draft *draft, struct making *making, const struct
 {
     struct sha256 root = manifest_root(manifest);
     struct store *store = draft->store;
-    int r = store_find(store, draft->half, &root, ret, err);
+    int r = store_find(store, &(struct lookup){.half = draft->half, .root = &root}, ret, err);
 
     if (r <= 0)
         return r;

@@ -186,6 +186,49 @@ static void a_changed_source_is_copied_anew_by_the_next_run(void **state)
     assert_string_equal(content, "2");
 }
 
+static void a_link_that_took_anothers_place_is_a_change(void **state)
+{
+    struct place *place = *state;
+    scoped(fd_closep) int source = open_source(place, "source");
+
+    put_file(source, "links/a", "1");
+    assert_int_equal(symlinkat("a", source, "links/to"), 0);
+    wait_for_a_tick();
+    scoped(layer_done) struct layer first = add(place->store, STORE_PUBLIC, source);
+
+    /* Links are not looked at one by one: their directory tells. */
+    assert_int_equal(symlinkat("b", source, "links/new"), 0);
+    assert_int_equal(renameat(source, "links/new", source, "links/to"), 0);
+    scoped(store_closep) struct store *other = open_store(place->root, NULL);
+    scoped(layer_done) struct layer changed = add(other, STORE_PUBLIC, source);
+
+    assert_int_equal(store_copies(other), 1);
+    assert_string_equal(manifest_find(&changed.manifest, "links/to")->target, "b");
+    assert_false(sha256_equal(&first.root, &changed.root));
+}
+
+static void a_tree_alone_is_found_without_its_manifest(void **state)
+{
+    struct place *place = *state;
+    scoped(fd_closep) int source = open_source(place, "source");
+    struct store_source alone = {
+        .fd = source, .label = "source", .mount_point = ".", .tree_only = true};
+
+    put_file(source, "a", "1");
+    wait_for_a_tick();
+    scoped(layer_done) struct layer first = add(place->store, STORE_PUBLIC, source);
+    scoped(store_closep) struct store *other = open_store(place->root, NULL);
+    scoped(layer_done) struct layer found = {.tree_fd = -1};
+
+    assert_int_equal(store_add(other, STORE_PUBLIC, NULL, &alone, &found, NULL), 0);
+    scoped(mem_freep) char *content = content_of(&found, "a");
+
+    assert_int_equal(store_copies(other), 0);
+    assert_true(sha256_equal(&first.root, &found.root));
+    assert_int_equal(found.manifest.count, 0);
+    assert_string_equal(content, "1");
+}
+
 static void a_source_changed_in_this_very_tick_gets_no_key(void **state)
 {
     struct place *place = *state;
@@ -478,6 +521,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         with_store(an_entry_holds_what_the_source_held),
         with_store(an_unchanged_source_is_found_without_a_copy),
+        with_store(a_link_that_took_anothers_place_is_a_change),
+        with_store(a_tree_alone_is_found_without_its_manifest),
         with_store(a_changed_source_is_copied_anew_by_the_next_run),
         with_store(a_source_changed_in_this_very_tick_gets_no_key),
         with_store(what_cannot_be_staged_is_named),
