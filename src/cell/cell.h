@@ -40,6 +40,9 @@ struct monitor_options {
     uid_t uid; /* native: the monitor runs as this id, for a root that has no power to mount; 0: as
                   the caller */
     gid_t gid;
+    /* Not NULL: called while the server starts, for what takes time and needs no answer first. */
+    void (*meanwhile)(void *context);
+    void *meanwhile_context;
 };
 
 #define MONITOR_LACKING_BYTES 192
@@ -66,7 +69,9 @@ const struct monitor_facts *monitor_facts(const struct monitor *monitor) nonnull
  */
 must_check int monitor_connect(struct monitor *control, struct monitor **ret, struct error **err)
     nonnull(1, 2);
-/* Closes the connection: its cells die. On the control connection waits for the server's end. */
+/* Closes the connection: its cells die. The rest is left to monitor_free(). NULL is fine. */
+void monitor_hang_up(struct monitor *monitor);
+/* The same, and on the control connection waits for the server's end. */
 void monitor_free(struct monitor *monitor);
 void monitor_freep(struct monitor **monitor);
 /* After fork: forget the inherited control connection without ending the server. */

@@ -176,9 +176,8 @@ static int start_native(const struct monitor_options *options, struct monitor *m
                                         .new_session = true,
                                         .uid = options->uid,
                                         .gid = options->gid};
-    int r = geteuid() == 0 && options->uid == 0 ? check_accounts(err) : 0;
 
-    return r < 0 ? r : spawn_start(&spawn, &monitor->pidfd, &monitor->pid, err);
+    return spawn_start(&spawn, &monitor->pidfd, &monitor->pid, err);
 }
 
 static int start_tempdir(const struct monitor_options *options, struct monitor *monitor,
@@ -285,6 +284,13 @@ int monitor_start(const struct monitor_options *options, struct monitor **ret, s
     if (r < 0)
         return r;
     fd_closep(&server_end);
+    if (options->meanwhile != NULL)
+        options->meanwhile(options->meanwhile_context);
+    bool leases = options->driver == CELL_NATIVE && geteuid() == 0 && options->uid == 0;
+
+    r = leases ? check_accounts(err) : 0;
+    if (r < 0)
+        return r;
     r = await_ready(monitor, options->driver, err);
     if (r < 0)
         return error_wrap(err, r, "cannot make cells on this machine");
@@ -342,6 +348,12 @@ void monitor_forget(struct monitor *monitor)
     fd_closep(&monitor->pidfd);
 }
 
+void monitor_hang_up(struct monitor *monitor)
+{
+    if (monitor != NULL)
+        fd_closep(&monitor->socket);
+}
+
 void monitor_free(struct monitor *monitor)
 {
     int status;
@@ -350,7 +362,7 @@ void monitor_free(struct monitor *monitor)
         return;
     for (struct cell *cell = monitor->cells; cell != NULL; cell = cell->next)
         cell->monitor = NULL;
-    fd_closep(&monitor->socket);
+    monitor_hang_up(monitor);
     if (monitor->pidfd >= 0)
         (void)!spawn_wait(monitor->pidfd, &status, NULL); /* its end is all that matters */
     fd_closep(&monitor->pidfd);

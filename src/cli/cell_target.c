@@ -200,7 +200,7 @@ int cell_target_open(const struct arguments *arguments, struct cell_target *ret,
     scoped(mem_freep) char *run_path = operand != NULL ? run_path_of(operand) : NULL;
     scoped(mem_freep) char *run_id = random_hex(8);
     scoped(mem_freep) char *run_file = run_path != NULL ? path_join(run_path, "run.json") : NULL;
-    struct session_options options = {.cells = true};
+    struct session_options options = {.cells = true, .reads_nothing = operand == NULL};
 
     ret->values = arguments->values;
     if (run_file != NULL && access(run_file, F_OK) == 0)

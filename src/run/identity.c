@@ -47,14 +47,21 @@ int identity_find(struct identity *ret, struct error **err)
     if (uid_text == NULL || gid_text == NULL || found.uid == 0) {
         found.uid = IDENTITY_FIXED_ID;
         found.gid = IDENTITY_FIXED_ID;
-        if (getpwuid(found.uid) != NULL || getgrgid(found.gid) != NULL)
-            return error_set(err, ERROR_SYSTEM,
-                             "an account or group of this machine has the id %u that closedbook "
-                             "takes when root starts it; start it by sudo from an ordinary account",
-                             found.uid);
     }
     *ret = found;
     return 0;
+}
+
+int identity_check(const struct identity *identity, struct error **err)
+{
+    if (!identity->root || identity->uid != IDENTITY_FIXED_ID)
+        return 0;
+    if (getpwuid(IDENTITY_FIXED_ID) == NULL && getgrgid(IDENTITY_FIXED_ID) == NULL)
+        return 0;
+    return error_set(err, ERROR_SYSTEM,
+                     "an account or group of this machine has the id %u that closedbook takes when "
+                     "root starts it; start it by sudo from an ordinary account",
+                     IDENTITY_FIXED_ID);
 }
 
 static int set_capabilities(uint64_t keep)

@@ -20,10 +20,14 @@ struct identity {
 
 /*
  * SUDO_UID:SUDO_GID when both are set and not 0, else IDENTITY_FIXED_ID; the caller's own ids when
- * it is not root. ERROR_SYSTEM when an account has the fixed id, ERROR_USER when SUDO_* is no
- * number.
+ * it is not root. ERROR_USER when SUDO_* is no number.
  */
 must_check int identity_find(struct identity *ret, struct error **err) nonnull(1);
+/*
+ * ERROR_SYSTEM when the identity is the fixed id and an account or group has it: to be asked before
+ * anything is given to that id. Takes milliseconds: name services are loaded.
+ */
+must_check int identity_check(const struct identity *identity, struct error **err) nonnull(1);
 
 /* Keeps the ids and, of the capabilities, only those (bits); no_new_privs. For helpers with rights.
  */

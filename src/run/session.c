@@ -79,6 +79,36 @@ static int prepare_store_root(struct session *session, struct error **err)
     return 0;
 }
 
+/* Whether the identity may be taken. */
+struct check {
+    const struct identity *identity;
+    bool done;
+    int r;
+    struct error *err;
+};
+
+static void check_identity(void *context)
+{
+    struct check *check = context;
+
+    if (!check->done)
+        check->r = identity_check(check->identity, &check->err);
+    check->done = true;
+}
+
+static int check_result(struct check *check, struct error **err)
+{
+    check_identity(check);
+    if (check->r < 0)
+        (void)error_set(err, error_code_of(check->err), "%s", error_message(check->err));
+    return check->r;
+}
+
+static void check_done(struct check *check)
+{
+    error_free(check->err);
+}
+
 /* The root of a container may have no power to mount; as an ordinary user it may have namespaces.
  */
 static void start_without_root(struct session *session, struct monitor_options *options)
@@ -98,9 +128,10 @@ static void start_without_root(struct session *session, struct monitor_options *
     error_free(second);
 }
 
-static int start_native(struct session *session, struct error **err)
+static int start_native(struct session *session, struct check *check, struct error **err)
 {
-    struct monitor_options options = {.driver = CELL_NATIVE};
+    struct monitor_options options = {
+        .driver = CELL_NATIVE, .meanwhile = check_identity, .meanwhile_context = check};
     int r = find_program("closedbook-cell", "cell", &session->cell_program, err);
 
     if (r == 0)
@@ -113,9 +144,12 @@ static int start_native(struct session *session, struct error **err)
     if (monitor_start(&options, &session->native, &session->native_error) == 0)
         return 0;
     session->native = NULL;
-    if (session->identity.root)
+    if (!session->identity.root)
+        return 0;
+    r = check_result(check, err);
+    if (r == 0)
         start_without_root(session, &options);
-    return 0;
+    return r;
 }
 
 /*
@@ -126,16 +160,27 @@ static int open_with_rights(const struct session_options *options, struct sessio
                             struct error **err)
 {
     const struct identity *identity = &session->identity;
-    int r = claim_start(identity, options->claims, options->claim_count, &session->claim, err);
+    scoped(check_done) struct check check = {.identity = identity};
+    int r = 0;
 
-    if (r == 0 && identity->root)
+    /* Nothing is given to an id that may be somebody's; where nothing is, there is time. */
+    if (options->claim_count > 0 || !options->cells)
+        r = check_result(&check, err);
+    if (r == 0)
+        r = claim_start(identity, options->claims, options->claim_count, &session->claim, err);
+
+    bool opens = identity->root && !options->reads_nothing;
+
+    if (r == 0 && opens)
         r = opener_start(identity->uid, identity->gid, &session->opener, err);
-    if (r == 0 && !identity->root)
+    if (r == 0 && !opens)
         session->opener = opener_plain();
     if (r == 0 && options->cells)
-        r = prepare_store_root(session, err);
+        r = start_native(session, &check, err);
+    if (r == 0 && options->claim_count == 0 && options->cells)
+        r = check_result(&check, err);
     if (r == 0 && options->cells)
-        r = start_native(session, err);
+        r = prepare_store_root(session, err);
     return r;
 }
 
@@ -224,6 +269,8 @@ int session_monitor(struct session *session, enum cell_driver driver, struct mon
 void session_close(struct session *session)
 {
     /* The last that was started goes first: it holds copies of the others' sockets. */
+    monitor_hang_up(session->tempdir);
+    monitor_hang_up(session->native); /* it ends while the store is closed */
     store_close(session->store);
     monitor_free(session->tempdir);
     monitor_free(session->native);

@@ -27,7 +27,8 @@ struct session {
 };
 
 struct session_options {
-    bool cells; /* start the monitor */
+    bool cells;         /* start the monitor */
+    bool reads_nothing; /* no task or configuration is read: no opener is needed */
     const char
         *owner_of; /* a run directory whose owner root becomes, so that it can be read; NULL */
     struct claim_place claims[CLAIMS_MAX];
