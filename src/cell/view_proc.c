@@ -135,7 +135,9 @@ static int bind_device(struct setup *setup, enum device device)
         return -errno;
     (void)close(fd); /* nothing was written */
     sys_format(path, sizeof(path), "/dev/%s", devices[device].name);
-    int r = sys_set_mount(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, false);
+    /* Read-only: devices work all the same, and the host's node stays as it is. */
+    int r =
+        sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, false);
 
     return r < 0 ? r : view_attach(setup, tree, path, false);
 }

@@ -195,6 +195,8 @@ static int start_cell(struct grade_cell *cell, const struct cell *keep, struct e
 
     if (r == 0)
         r = add_private(cell, &spec, err);
+    if (r == 0 && options->program != NULL)
+        r = add_mount(&spec, *options->program, err);
     if (r == 0)
         r = add_events(cell, &spec, err);
     if (r == 0)

@@ -136,6 +136,8 @@ static int start_native(struct session *session, struct check *check, struct err
 
     if (r == 0)
         r = find_program("closedbook-worker", "collect", &session->worker_program, err);
+    if (r == 0)
+        r = find_program("closedbook-probe", "evidence", &session->probe_program, err);
     if (r < 0)
         return r;
     options.cell_program = session->cell_program;
@@ -280,5 +282,6 @@ void session_close(struct session *session)
     free(session->store_root);
     free(session->cell_program);
     free(session->worker_program);
+    free(session->probe_program);
     *session = (struct session){0};
 }
