@@ -19,12 +19,13 @@
 #include "base/error.h"
 #include "cell/tiers.h"
 
-#define CELL_MOUNTS_MAX 24                    /* trees of one cell */
-#define CELL_TEXTS_MAX 16                     /* synthesised files of one cell */
-#define CELL_LAYERS_MAX 8                     /* lower layers of one workspace */
-#define CELL_FDS_MAX 8                        /* descriptors of one command */
-#define CELL_MASKS_MAX 4                      /* names hidden from one tree */
-#define CELL_PATH_BYTES 128                   /* a mount point with its NUL */
+#define CELL_MOUNTS_MAX 24  /* trees of one cell */
+#define CELL_TEXTS_MAX 16   /* synthesised files of one cell */
+#define CELL_LAYERS_MAX 8   /* lower layers of one workspace */
+#define CELL_FDS_MAX 8      /* descriptors of one command */
+#define CELL_MASKS_MAX 4    /* names hidden from one tree */
+#define CELL_PATH_BYTES 128 /* a mount point with its NUL */
+#define CELL_REASON_BYTES 160
 #define CELL_ARGS_BYTES_MAX ((size_t)1 << 20) /* argv and env together */
 
 enum cell_driver { CELL_NATIVE, CELL_TEMPDIR };
@@ -46,6 +47,8 @@ struct monitor_options {
 };
 
 #define MONITOR_LACKING_BYTES 192
+/* What cgroups limit here; bits of monitor_facts.limits are 1 << one of these. */
+enum cell_cgroup { CELL_CGROUP_MEMORY, CELL_CGROUP_PIDS, CELL_CGROUP_CPU, CELL_CGROUP_KINDS };
 
 /* What the monitor found on this machine when it started. */
 struct monitor_facts {
@@ -56,6 +59,8 @@ struct monitor_facts {
     uint64_t protections; /* bits of enum cell_protection that this tier applies */
     /* What keeps the machine from a better tier, in words; "" for the best. */
     char lacking[MONITOR_LACKING_BYTES];
+    uint32_t limits; /* what can be limited by cgroups: 1 << enum cell_cgroup */
+    char limits_reason[CELL_REASON_BYTES]; /* why not more; "" when all can */
 };
 
 /*
@@ -130,10 +135,19 @@ struct cell_workspace {
 struct cell_limits {
     uint64_t disk_bytes; /* workspace; HOME, /tmp and /dev/shm get as much each */
     uint64_t inodes;
-    uint64_t pids; /* RLIMIT_NPROC of the leased id */
+    uint64_t
+        pids; /* RLIMIT_NPROC of the leased id; the cgroup's, where there is one, a little more */
     uint64_t open_files;
     uint64_t file_bytes; /* RLIMIT_FSIZE, 0 = none */
+    /*
+     * What the programs may use, 0 = none. The cell's places are memory, too, and come on top:
+     * else a full disk would be an end by the kernel instead of ENOSPC.
+     */
+    uint64_t memory_bytes;
+    uint64_t cpu_millis; /* thousandths of a processor; 0 = all. At least CELL_CPU_MILLIS_MIN */
 };
+#define CELL_PLACES 4 /* workspace, HOME, /tmp, /dev/shm: disk_bytes each */
+#define CELL_CPU_MILLIS_MIN 10
 
 struct cell_command {
     const char *const *argv; /* argv[0] is a path in the cell or a name looked up in env's PATH */
@@ -177,6 +191,14 @@ struct cell_receipt {
     uint64_t processes; /* that still existed when the end began */
     uint64_t kill_ns;   /* from the end's beginning until no process of the cell existed */
     bool empty;         /* waitid on the init returned: always true on success */
+    /*
+     * Of all programs together. Without cgroup v2 processes whose parent does not want to hear of
+     * their end (SIGCHLD ignored) are not in it.
+     */
+    uint64_t cpu_us;
+    bool has_memory;            /* the next two are known */
+    uint64_t memory_peak_bytes; /* with what the cell's places held */
+    uint64_t oom_kills;         /* processes that the kernel ended for want of memory */
 };
 
 struct cell; /* one live or ended cell */

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/message.h"
 #include "base/spawn.h"
+#include "cell/cgroup_find.h"
 #include "cell/lease.h"
 
 static const char *const worker_roots[] = {"/usr", "/lib", "/lib64", "/lib32"};
@@ -263,6 +264,32 @@ static struct monitor *new_monitor(void)
     return monitor;
 }
 
+/* Without cgroups there are cells all the same; who needs a limit asks the facts. */
+static int offer_cgroups(struct monitor *monitor, struct error **err)
+{
+    scoped(cgroup_bases_done) struct cgroup_bases bases;
+    struct request_cgroups request = {.header = {.magic = PROTOCOL_MAGIC, .kind = REQUEST_CGROUPS}};
+    struct wire_fds fds = {0};
+    struct message reply = {0};
+    bool has_any = false;
+
+    cgroup_find(&bases);
+    for (size_t i = 0; i < CELL_CGROUP_KINDS; i++) {
+        request.fds[i] = wire_fds_add(&fds, bases.fds[i]);
+        has_any = has_any || bases.fds[i] >= 0;
+    }
+    int r = has_any ? client_call(monitor, &request, sizeof(request), &fds, &reply, err) : 0;
+
+    if (r < 0)
+        return r;
+    monitor->facts.limits = (uint32_t)reply.facts.limits;
+    memcpy(monitor->facts.limits_reason, bases.reason, sizeof(bases.reason));
+    if (reply.error != 0)
+        (void)snprintf(monitor->facts.limits_reason, sizeof(monitor->facts.limits_reason),
+                       "no cgroup can be made: %s", strerrordesc_np(reply.error));
+    return 0;
+}
+
 int monitor_start(const struct monitor_options *options, struct monitor **ret, struct error **err)
 {
     scoped(monitor_freep) struct monitor *monitor = new_monitor();
@@ -292,6 +319,8 @@ int monitor_start(const struct monitor_options *options, struct monitor **ret, s
     if (r < 0)
         return r;
     r = await_ready(monitor, options->driver, err);
+    if (r == 0 && options->driver == CELL_NATIVE)
+        r = offer_cgroups(monitor, err);
     if (r < 0)
         return error_wrap(err, r, "cannot make cells on this machine");
     *ret = take(monitor);

@@ -152,7 +152,14 @@ int cell_end(struct cell *cell, struct cell_receipt *ret, struct error **err)
         if (r < 0)
             return r;
         cell->receipt = (struct cell_receipt){
-            .processes = reply.processes, .kill_ns = reply.kill_ns, .empty = true};
+            .processes = reply.processes,
+            .kill_ns = reply.kill_ns,
+            .empty = true,
+            .cpu_us = reply.usage.cpu_us,
+            .has_memory = reply.usage.has_memory != 0,
+            .memory_peak_bytes = reply.usage.memory_peak_bytes,
+            .oom_kills = reply.usage.oom_kills,
+        };
         cell->ended = true;
     }
     *ret = cell->receipt;

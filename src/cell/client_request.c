@@ -128,6 +128,8 @@ static void fill_limits(const struct cell_limits *limits, struct cell_limits *wi
         .pids = or_default(limits->pids, DEFAULT_PIDS),
         .open_files = or_default(limits->open_files, DEFAULT_OPEN_FILES),
         .file_bytes = limits->file_bytes,
+        .memory_bytes = limits->memory_bytes,
+        .cpu_millis = limits->cpu_millis,
     };
 }
 

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -21,6 +22,33 @@ static int set_limit(__rlimit_resource_t resource, uint64_t value)
     return setrlimit(resource, &limit) < 0 ? -errno : 0;
 }
 
+/*
+ * As many processors as the limit, rounded up: what runtimes size their pools by. Cells start at
+ * different ones. The limit itself is the cgroup's; this one can be undone from inside.
+ */
+static int set_processors(const struct program *program)
+{
+    size_t wanted = (size_t)((program->limits.cpu_millis + 999) / 1000), index = 0;
+    cpu_set_t allowed, chosen;
+
+    if (wanted == 0 || sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+        return 0; /* no limit, or more processors than such a set can name */
+    size_t count = (size_t)CPU_COUNT(&allowed);
+    size_t first = program->number * wanted % count;
+
+    if (wanted >= count)
+        return 0;
+    CPU_ZERO(&chosen);
+    for (size_t i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, &allowed))
+            continue;
+        if ((index + count - first) % count < wanted)
+            CPU_SET(i, &chosen);
+        index++;
+    }
+    return sched_setaffinity(0, sizeof(chosen), &chosen) < 0 ? -errno : 0;
+}
+
 static int set_limits(struct program *program)
 {
     const struct cell_limits *limits = &program->limits;
@@ -31,6 +59,8 @@ static int set_limits(struct program *program)
         r = set_limit(RLIMIT_MEMLOCK, MEMLOCK_BYTES);
     if (r == 0)
         r = set_limit(RLIMIT_NOFILE, is_worker ? WORKER_OPEN_FILES : limits->open_files);
+    if (r == 0)
+        r = set_processors(program);
     if (r == 0 && limits->file_bytes > 0)
         r = set_limit(RLIMIT_FSIZE, limits->file_bytes);
     /* A worker may not fork at all, and its id has processes elsewhere. */

@@ -38,6 +38,10 @@ static int start(struct join *join, pid_t *ret)
     program->step = STEP_LIVENESS;
     int r = liveness_set(join->channel);
 
+    if (r == 0) {
+        program->step = STEP_CGROUP;
+        r = cgroup_enter(join->cgroups, join->leaf);
+    }
     if (r == 0)
         r = close_others(join);
     if (r < 0)

@@ -68,6 +68,7 @@ int main(int argc, char **argv)
     (void)!chdir("/"); /* so that it holds no other directory; there always is one */
     reset_signals();
     raise_limits();
+    cgroup_init(&native.cgroups);
     server.has_worker = argc > 1 && stat(argv[1], &server.worker) == 0;
     int r = prepare(&server, &native, &step);
 
@@ -75,5 +76,7 @@ int main(int argc, char **argv)
         (void)!server_say_ready(&server, SERVER_CONTROL_FD, -r, step);
         return EXIT_LACKING;
     }
-    return server_run(&server, SERVER_CONTROL_FD) < 0 ? 1 : 0;
+    r = server_run(&server, SERVER_CONTROL_FD);
+    cgroup_close(&native.cgroups);
+    return r < 0 ? 1 : 0;
 }

@@ -78,6 +78,45 @@ static int take_ids(struct server *server, struct server_cell *cell, const struc
     return 0;
 }
 
+/* A worker, one short program of ours, has none. */
+static int take_leaf(struct server *server, struct server_cell *cell)
+{
+    struct native *native = server->state;
+    const struct cell_limits *limits = &cell->limits;
+    const struct cgroup_limits wanted = {
+        .memory_bytes =
+            limits->memory_bytes > 0 ? limits->memory_bytes + CELL_PLACES * limits->disk_bytes : 0,
+        .pids = limits->pids + CGROUP_EXTRA_PIDS,
+        .cpu_millis = limits->cpu_millis,
+    };
+
+    if (cell->role == CELL_WORKER)
+        return 0;
+    if (native->cgroups.kinds == 0)
+        return limits->memory_bytes > 0 || limits->cpu_millis > 0 ? -EOPNOTSUPP : 0;
+    int leaf = cgroup_take(&native->cgroups, &wanted);
+
+    if (leaf < 0)
+        return leaf;
+    cell->leaf = leaf;
+    cell->protections |=
+        (limits->memory_bytes > 0 ? PROTECT_MEMORY : 0u) |
+        (limits->cpu_millis > 0 ? PROTECT_CPU : 0u) |
+        ((native->cgroups.kinds & 1u << CELL_CGROUP_PIDS) != 0 ? PROTECT_PIDS : 0u);
+    return 0;
+}
+
+/* Version 2: born into its cgroup, where clone3() is to be had; else the child enters itself. */
+static pid_t fork_into_leaf(const struct native *native, int leaf, uint64_t flags, int *ret_pidfd,
+                            bool *ret_entered)
+{
+    int fd = cgroup_clone_fd(&native->cgroups, leaf);
+    pid_t pid = fd < 0 ? -ENOSYS : sys_fork_into(flags, fd, ret_pidfd);
+
+    *ret_entered = pid >= 0 || leaf < 0;
+    return pid >= 0 ? pid : sys_fork(flags, ret_pidfd);
+}
+
 static int prepare_cell(struct server *server, struct server_cell *cell, const struct input *input,
                         enum cell_step *step)
 {
@@ -97,7 +136,11 @@ static int prepare_cell(struct server *server, struct server_cell *cell, const s
     if (r < 0)
         return r;
     *step = STEP_LEASE;
-    return take_ids(server, cell, input);
+    r = take_ids(server, cell, input);
+    if (r < 0)
+        return r;
+    *step = STEP_CGROUP;
+    return take_leaf(server, cell);
 }
 
 /* --- clones, which tier A makes here, where the client's descriptors are at home */
@@ -189,6 +232,7 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
 {
     *setup = (struct setup){
         .machine = &server->machine,
+        .cgroups = &((struct native *)server->state)->cgroups,
         .request = &input->request->start,
         .fds = input->fds,
         .fd_count = input->fd_count,
@@ -201,6 +245,7 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
         .gid = cell->gid,
         .init_uid = cell->init_uid,
         .blob = input->blob,
+        .program = {.number = cell->id},
         .scratch_fd = -1,
         .root_fd = -1,
     };
@@ -231,9 +276,17 @@ static int start(struct server *server, struct child *child, const struct input 
     if (r == 0) {
         clone_layers(server, cell, &setup);
         child->step = STEP_NAMESPACES;
-        r = sys_fork(CELL_NAMESPACES | (is_root ? 0 : CLONE_NEWUSER), &child->pidfd);
-        if (r == 0)
+        bool entered;
+
+        /* The cgroup namespace comes last, when the cell is where it shall see the root. */
+        r = fork_into_leaf(server->state, cell->leaf,
+                           (CELL_NAMESPACES & ~(uint64_t)CLONE_NEWCGROUP) |
+                               (is_root ? 0 : CLONE_NEWUSER),
+                           &child->pidfd, &entered);
+        if (r == 0) {
+            setup.leaf = entered ? -1 : cell->leaf;
             setup_run(&setup);
+        }
     }
     close_clones(&setup);
     if (r < 0)
@@ -259,11 +312,13 @@ static int exec(struct server *server, struct child *child, const struct input *
                 .machine = &server->machine,
                 .exec_fd = -1,
                 .role = cell->role,
+                .number = cell->id,
                 .ptrace_denied = cell->ptrace_denied || server->machine.tier == TIER_B_MINUS,
                 .uid = cell->uid,
                 .gid = is_root ? cell->gid : CELL_INNER_UID,
                 .limits = cell->limits,
             },
+        .cgroups = &((struct native *)server->state)->cgroups,
         .channel = child->far_end,
         .init_pidfd = -1,
         .init_uid = is_root ? cell->init_uid : CELL_INNER_UID,
@@ -281,9 +336,13 @@ static int exec(struct server *server, struct child *child, const struct input *
 
     if (r == 0) {
         child->step = STEP_JOIN;
-        r = sys_fork(0, &child->pidfd);
-        if (r == 0)
+        bool entered;
+
+        r = fork_into_leaf(server->state, cell->leaf, 0, &child->pidfd, &entered);
+        if (r == 0) {
+            join.leaf = entered ? -1 : cell->leaf;
             join_run(&join);
+        }
     }
     free(join.program.pointers);
     if (r < 0)
@@ -314,5 +373,33 @@ static void drop(struct server *server, struct workspace *workspace)
     workspace->slot = -1;
 }
 
+static void ended(struct server *server, struct server_cell *cell)
+{
+    struct native *native = server->state;
+    struct cgroup_usage usage;
+
+    if (cell->leaf < 0)
+        return;
+    cgroup_measure(&native->cgroups, cell->leaf, &usage);
+    cell->usage.has_memory = usage.has_memory;
+    cell->usage.memory_peak_bytes = usage.memory_peak_bytes;
+    cell->usage.oom_kills = usage.oom_kills;
+    if (usage.has_cpu)
+        cell->usage.cpu_us = usage.cpu_us;
+    cgroup_give(&native->cgroups, cell->leaf);
+    cell->leaf = -1;
+}
+
+static int limit(struct server *server, const int *fds, uint64_t *ret_limits)
+{
+    struct native *native = server->state;
+    int r = cgroup_open(&native->cgroups, fds);
+
+    if (r < 0)
+        cgroup_close(&native->cgroups);
+    *ret_limits = native->cgroups.kinds;
+    return r;
+}
+
 const struct server_driver native_driver = {
-    .start = start, .exec = exec, .inspect = inspect, .drop = drop};
+    .start = start, .exec = exec, .inspect = inspect, .drop = drop, .ended = ended, .limit = limit};

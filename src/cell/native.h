@@ -3,11 +3,13 @@
  * native: the monitor's driver: cells made of namespaces. libc only.
  */
 
+#include "cell/cgroup.h"
 #include "cell/lease.h"
 #include "cell/server.h"
 
 struct native {
     struct lease_pool pool; /* tier A */
+    struct cgroups cgroups; /* of cells; none until the client names directories */
     int proc_fd;            /* the host's /proc */
 };
 

@@ -6,6 +6,7 @@ const char *cell_step_name(uint32_t step)
         [STEP_NONE] = "nothing",
         [STEP_REQUEST] = "the request",
         [STEP_LEASE] = "a user id of its own",
+        [STEP_CGROUP] = "its cgroup",
         [STEP_NAMESPACES] = "namespaces",
         [STEP_USER_NAMESPACE] = "the user namespace's ids",
         [STEP_LIVENESS] = "the tie to the monitor",

@@ -38,6 +38,7 @@ enum request_kind {
     REQUEST_EXEC,
     REQUEST_END,
     REQUEST_RELEASE, /* the workspace of an ended cell */
+    REQUEST_CGROUPS, /* once, on the control connection, before any cell */
 };
 
 struct request_header {
@@ -106,6 +107,13 @@ struct request_exec {
     struct wire_command command;
 };
 
+/* Directories in which cells get cgroups. The answer's facts say what that limits. */
+struct request_cgroups {
+    struct request_header header;
+    int32_t fds[CELL_CGROUP_KINDS]; /* -1: none */
+    uint32_t reserved;              /* 0 */
+};
+
 /* CONNECT, END and RELEASE. */
 struct request_plain {
     struct request_header header;
@@ -115,6 +123,7 @@ union request {
     struct request_header header;
     struct request_start start;
     struct request_exec exec;
+    struct request_cgroups cgroups;
     struct request_plain plain;
 };
 
@@ -129,6 +138,7 @@ enum cell_step {
     STEP_NONE,
     STEP_REQUEST,
     STEP_LEASE,
+    STEP_CGROUP,
     STEP_NAMESPACES,
     STEP_USER_NAMESPACE,
     STEP_LIVENESS,
@@ -165,6 +175,7 @@ struct wire_facts {
     uint32_t lacking; /* enum cell_step: what keeps the machine from a better tier */
     int32_t lacking_error;
     uint64_t protections;
+    uint64_t limits;
 };
 
 struct wire_exit {
@@ -172,6 +183,12 @@ struct wire_exit {
     int32_t term_signal;
     uint64_t user_us, system_us, max_rss_kib;
     uint64_t end_ns;
+};
+
+struct wire_usage {
+    uint64_t cpu_us;
+    uint64_t has_memory;
+    uint64_t memory_peak_bytes, oom_kills;
 };
 
 struct message {
@@ -190,6 +207,7 @@ struct message {
     uint64_t kill_ns;
     struct wire_facts facts; /* READY */
     struct wire_exit exit;   /* EXIT */
+    struct wire_usage usage; /* END */
 };
 
 _Static_assert(sizeof(struct request_header) == 16, "headers have no holes");

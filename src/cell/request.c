@@ -7,6 +7,7 @@
 
 #define DISK_BYTES_MIN 4096
 #define DISK_BYTES_MAX ((uint64_t)1 << 44)
+#define MEMORY_BYTES_MAX ((uint64_t)1 << 50)
 #define COUNT_MAX ((uint64_t)1 << 32)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -17,6 +18,8 @@ size_t request_size(uint32_t kind)
         return sizeof(struct request_start);
     case REQUEST_EXEC:
         return sizeof(struct request_exec);
+    case REQUEST_CGROUPS:
+        return sizeof(struct request_cgroups);
     case REQUEST_CONNECT:
     case REQUEST_END:
     case REQUEST_RELEASE:
@@ -140,7 +143,10 @@ static bool are_limits(const struct cell_limits *limits)
 {
     return limits->disk_bytes >= DISK_BYTES_MIN && limits->disk_bytes <= DISK_BYTES_MAX &&
            limits->inodes > 0 && limits->inodes <= COUNT_MAX && limits->pids > 0 &&
-           limits->pids <= COUNT_MAX && limits->open_files >= 16 && limits->open_files <= COUNT_MAX;
+           limits->pids <= COUNT_MAX && limits->open_files >= 16 &&
+           limits->open_files <= COUNT_MAX && limits->memory_bytes <= MEMORY_BYTES_MAX &&
+           limits->cpu_millis <= COUNT_MAX &&
+           (limits->cpu_millis == 0 || limits->cpu_millis >= CELL_CPU_MILLIS_MIN);
 }
 
 /* What only one kind of cell may ask for. */

@@ -146,6 +146,29 @@ static int connect_further(struct server *server, struct connection *connection,
     return 0;
 }
 
+static int take_cgroups(struct server *server, struct connection *connection,
+                        const struct input *input)
+{
+    const struct request_cgroups *request = &input->request->cgroups;
+    struct message reply = {.kind = MESSAGE_REPLY};
+    int fds[CELL_CGROUP_KINDS];
+
+    if (!connection->is_control || server->last_cell_id != 0 || request->reserved != 0)
+        return -EBADMSG;
+    for (size_t i = 0; i < CELL_CGROUP_KINDS; i++) {
+        if (request->fds[i] < -1 || request->fds[i] >= (int64_t)input->fd_count)
+            return -EBADMSG;
+        fds[i] = request->fds[i] < 0 ? -1 : input->fds[request->fds[i]];
+    }
+    int r = server->driver->limit == NULL ? -EOPNOTSUPP
+                                          : server->driver->limit(server, fds, &reply.facts.limits);
+
+    reply.error = -r;
+    reply.step = (uint32_t)(r < 0 ? STEP_CGROUP : STEP_NONE);
+    server_reply(connection, &reply);
+    return 0;
+}
+
 static void serve(struct server *server, struct connection *connection)
 {
     static union request request;
@@ -160,6 +183,8 @@ static void serve(struct server *server, struct connection *connection)
         r = -EBADMSG;
     if (r == 0 && request.header.kind == REQUEST_CONNECT)
         r = connect_further(server, connection, fds, &input);
+    else if (r == 0 && request.header.kind == REQUEST_CGROUPS)
+        r = take_cgroups(server, connection, &input);
     else if (r == 0)
         r = server_handle(server, connection, &input);
     for (size_t i = 0; i < input.fd_count; i++) {

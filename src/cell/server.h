@@ -87,6 +87,8 @@ struct server_cell {
     pid_t init_pid;
     bool ptrace_denied, layered;
     struct cell_limits limits;
+    int leaf; /* native: its cgroup, -1: none */
+    struct wire_usage usage;
     int namespace_fds[NAMESPACE_FDS];
     char *places; /* tempdir: paths of the cell that are elsewhere in truth */
 };
@@ -108,6 +110,11 @@ struct server_driver {
     /* Right before the answer to START: protections that are seen from outside. */
     uint64_t (*inspect)(struct server *server, const struct server_cell *cell);
     void (*drop)(struct server *server, struct workspace *workspace);
+    /* Once no process of the cell exists, before the client hears of it. */
+    void (*ended)(struct server *server, struct server_cell *cell);
+    /* Takes directories for cgroups; *ret_limits says what they limit. NULL: nothing of the kind.
+     */
+    int (*limit)(struct server *server, const int *fds, uint64_t *ret_limits);
     /*
      * The children of EXEC end when told to, as inits do. Others are not told: a child that ends
      * with a word unread resets its channel, and its own last word is lost.

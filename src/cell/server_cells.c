@@ -244,6 +244,8 @@ static void cell_ended(struct server *server, struct server_cell *cell)
 
     cell->state = SERVER_CELL_ENDED;
     cell->end_ns = sys_now_ns();
+    server->driver->ended(server, cell);
+    reply.usage = cell->usage;
     if (cell->workspace != NULL)
         cell->workspace->in_use = false;
     if (cell->collected != NULL) {
@@ -266,14 +268,16 @@ void server_child_ends(struct server *server, struct child *child)
     static const struct wire_exit killed = {.exit_code = -1, .term_signal = SIGKILL};
     struct server_cell *cell = child->cell;
     bool was_ready = child->is_ready, was_init = child->is_init;
+    uint64_t cpu_us = 0;
     int status;
 
     /* What it said before it died comes first. */
     while (child->channel >= 0 && read_report(server, child))
         continue;
     was_ready = was_ready || child->is_ready;
-    if (sys_reap(child->pidfd, &status) < 0)
-        status = 0; /* reaped elsewhere: it is gone all the same */
+    /* Reaped elsewhere: it is gone all the same. */
+    (void)!sys_reap_used(child->pidfd, &status, &cpu_us);
+    cell->usage.cpu_us += cpu_us;
     send_exit(child, &killed);
     if (!was_ready)
         reply_failure(child);
@@ -300,6 +304,7 @@ static struct server_cell *new_cell(struct server *server, struct connection *co
         .role = request->role,
         .ptrace_denied = request->ptrace_denied != 0,
         .limits = request->limits,
+        .leaf = -1,
         .next = server->cells,
     };
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
@@ -314,6 +319,7 @@ void server_cell_free(struct server *server, struct server_cell *cell)
     struct server_cell **link = &server->cells;
 
     ASSERT(cell->children == NULL);
+    server->driver->ended(server, cell); /* one that never began */
     while (*link != cell)
         link = &(*link)->next;
     *link = cell->next;
@@ -541,6 +547,7 @@ static int handle_end(struct server *server, struct connection *connection, uint
     if (cell->state == SERVER_CELL_ENDED) {
         reply.processes = cell->killed;
         reply.kill_ns = cell->end_ns - cell->end_began_ns;
+        reply.usage = cell->usage;
         server_reply(connection, &reply);
         return 0;
     }
@@ -578,6 +585,7 @@ int server_handle(struct server *server, struct connection *connection, struct i
     case REQUEST_RELEASE:
         return input->fd_count > 0 ? -EBADMSG : handle_release(server, connection, header->cell_id);
     case REQUEST_CONNECT:
+    case REQUEST_CGROUPS:
         break; /* the loop's */
     }
     return -EBADMSG;

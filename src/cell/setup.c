@@ -243,6 +243,19 @@ static int open_namespaces(struct setup *setup)
     return 0;
 }
 
+static int enter_cgroup(struct setup *setup)
+{
+    setup->step = STEP_CGROUP;
+    int r = cgroup_enter(setup->cgroups, setup->leaf);
+
+    if (r < 0)
+        return r;
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return -errno;
+    setup->protections |= PROTECT_CGROUP_NS;
+    return 0;
+}
+
 static int build(struct setup *setup)
 {
     setup->step = STEP_LIVENESS;
@@ -251,6 +264,9 @@ static int build(struct setup *setup)
     if (r < 0)
         return r;
     setup->protections |= PROTECT_LIVENESS;
+    r = enter_cgroup(setup);
+    if (r < 0)
+        return r;
     if (setup->machine->tier != TIER_A)
         r = map_ids(setup);
     setup->step = r == 0 ? STEP_DESCRIPTORS : setup->step;
@@ -335,8 +351,8 @@ _Noreturn void setup_run(struct setup *setup)
     pid_t program = 0;
 
     block_children();
-    setup->protections |= PROTECT_MOUNT_NS | PROTECT_PID_NS | PROTECT_NET_NS | PROTECT_IPC_NS |
-                          PROTECT_UTS_NS | PROTECT_CGROUP_NS;
+    setup->protections |=
+        PROTECT_MOUNT_NS | PROTECT_PID_NS | PROTECT_NET_NS | PROTECT_IPC_NS | PROTECT_UTS_NS;
     int r = build(setup);
 
     if (r == 0)

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "cell/cgroup.h"
 #include "cell/protocol.h"
 #include "cell/sys.h"
 
@@ -76,6 +77,7 @@ struct program {
     bool ptrace_denied, writes_workspace;
     uid_t uid;
     gid_t gid;
+    uint32_t number; /* of its cell */
     struct cell_limits limits;
     void *pointers; /* argv, NULL, env, NULL: made before the fork */
     /* out */
@@ -86,6 +88,8 @@ struct program {
 
 struct setup {
     const struct machine *machine;
+    const struct cgroups *cgroups;
+    int leaf; /* the cgroup to enter, -1: none, or born there */
     const struct request_start *request;
     const int *fds; /* of the request */
     size_t fd_count;
@@ -198,6 +202,8 @@ void report_exit(int channel, int status, const struct rusage *usage) nonnull(3)
 /* join.c: a further program in a live cell, from a child of the monitor outside it. */
 struct join {
     struct program program;
+    const struct cgroups *cgroups;
+    int leaf; /* as in struct setup */
     int channel;
     int init_pidfd;                   /* tier A */
     int namespace_fds[NAMESPACE_FDS]; /* tier B */

@@ -16,9 +16,13 @@
 
 /* fork() with clone flags and a pidfd; clone3(), or clone() where that is not to be had. */
 must_check pid_t sys_fork(uint64_t flags, int *ret_pidfd) nonnull(2);
+/* The same, into the cgroup (version 2) of the descriptor; clone3() alone can. */
+must_check pid_t sys_fork_into(uint64_t flags, int cgroup_fd, int *ret_pidfd) nonnull(3);
 must_check int sys_pidfd_kill(int pidfd, int number);
 /* Reaps what pidfd names; *ret_status is a wait status. */
 must_check int sys_reap(int pidfd, int *ret_status) nonnull(2);
+/* With the processor time that it and what it waited for took. */
+must_check int sys_reap_used(int pidfd, int *ret_status, uint64_t *ret_cpu_us) nonnull(2, 3);
 /* True when no process runs under the real user id. */
 must_check bool sys_uid_is_idle(uid_t uid);
 /* Closes all descriptors but those in keep (any order, -1 ignored). */

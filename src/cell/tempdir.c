@@ -130,8 +130,18 @@ static void drop(struct server *server, struct workspace *workspace)
         (void)!fs_remove_tree(AT_FDCWD, workspace->directory, NULL); /* /tmp is swept by others */
 }
 
-static const struct server_driver tempdir_driver = {
-    .start = start, .exec = exec, .inspect = inspect, .drop = drop, .further_listen = true};
+static void ended(struct server *server, struct server_cell *cell)
+{
+    (void)server;
+    (void)cell;
+}
+
+static const struct server_driver tempdir_driver = {.start = start,
+                                                    .exec = exec,
+                                                    .inspect = inspect,
+                                                    .drop = drop,
+                                                    .ended = ended,
+                                                    .further_listen = true};
 
 static int become(uid_t uid, gid_t gid)
 {

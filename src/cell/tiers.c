@@ -24,6 +24,9 @@ const struct cell_protection_row cell_protection_rows[] = {
     {PROTECT_NPROC, "nproc", "A limit to its number of processes."},
     {PROTECT_STATIC_PROC, "static-proc", "Instead of proc: a /proc that shows no process at all."},
     {PROTECT_NO_PTRACE, "no-ptrace", "No process traces another."},
+    {PROTECT_MEMORY, "memory", "A limit to its memory, places included; past it the kernel kills."},
+    {PROTECT_CPU, "cpu", "A limit to its processor time."},
+    {PROTECT_PIDS, "pids", "Its processes are counted in a cgroup, whatever their ids."},
 };
 const size_t cell_protection_count = ARRAY_SIZE(cell_protection_rows);
 

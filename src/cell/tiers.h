@@ -41,6 +41,10 @@ enum cell_protection {
     PROTECT_NPROC = 1 << 20,
     PROTECT_STATIC_PROC = 1 << 21, /* /proc is a plain directory that shows no process */
     PROTECT_NO_PTRACE = 1 << 22,
+    /* Where the machine's cgroups do that, and the first two where the task asks for it. */
+    PROTECT_MEMORY = 1 << 23,
+    PROTECT_CPU = 1 << 24,
+    PROTECT_PIDS = 1 << 25,
 };
 
 struct cell_protection_row {
