@@ -32,7 +32,8 @@ int fs_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, enum f
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
         .mode = creates ? mode : 0,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+        .resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV |
+                   (follow == FS_LINKS_IN_ROOT ? RESOLVE_IN_ROOT : RESOLVE_BENEATH),
     };
 
     if (follow == FS_NO_LINKS)

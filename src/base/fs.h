@@ -15,10 +15,11 @@
 void fd_closep(int *fd) nonnull(1); /* for scoped(); -1 is fine; errno kept */
 
 /*
- * openat2() below dir_fd with RESOLVE_BENEATH|NO_MAGICLINKS|NO_XDEV (and NO_SYMLINKS when
- * follow is false). Returns a descriptor or -errno; sets no error, so that callers can branch.
+ * openat2() below dir_fd with RESOLVE_BENEATH|NO_MAGICLINKS|NO_XDEV (and NO_SYMLINKS with
+ * FS_NO_LINKS; RESOLVE_IN_ROOT, as if dir_fd were the root, with FS_LINKS_IN_ROOT). Returns a
+ * descriptor or -errno; sets no error, so that callers can branch.
  */
-enum fs_follow { FS_NO_LINKS, FS_LINKS_BENEATH };
+enum fs_follow { FS_NO_LINKS, FS_LINKS_BENEATH, FS_LINKS_IN_ROOT };
 must_check int fs_open_beneath(int dir_fd, const char *path, int flags, mode_t mode,
                                enum fs_follow follow) nonnull(2);
 

@@ -219,6 +219,17 @@ int cell_target_open(const struct arguments *arguments, struct cell_target *ret,
                : open_task(ret, arguments, err);
 }
 
+static int add_shell(struct cell_target *target, struct error **err)
+{
+    enum cell_role role = target->grade_cell != NULL ? CELL_GRADER : CELL_AGENT;
+    const char *shell = NULL;
+    int r = grade_cell_shell(target->view, role, &shell, err);
+
+    if (r == 0)
+        str_list_add(&target->argv, shell);
+    return r;
+}
+
 static int criterion_command(struct cell_target *target, struct error **err)
 {
     const struct task_public *public_half = NULL;
@@ -236,10 +247,11 @@ static int criterion_command(struct cell_target *target, struct error **err)
         return error_set(err, ERROR_USER,
                          "criterion %ju is a %s, which has no command; give one after --",
                          (uintmax_t)number, criterion->type_name);
-    str_list_add(&target->argv, grade_cell_shell());
+    int r = add_shell(target, err);
+
     str_list_add(&target->argv, "-c");
     str_list_add(&target->argv, json_get_text(criterion->params, "command"));
-    return 0;
+    return r;
 }
 
 int cell_target_command(struct cell_target *target, const struct arguments *arguments,
@@ -255,7 +267,7 @@ int cell_target_command(struct cell_target *target, const struct arguments *argu
     if (target->argv.count == 0 && target->values->criterion != 0 && target->grade_cell != NULL)
         r = criterion_command(target, err);
     else if (target->argv.count == 0)
-        str_list_add(&target->argv, grade_cell_shell());
+        r = add_shell(target, err);
     if (r < 0)
         return r;
     if (target->grade_cell != NULL)

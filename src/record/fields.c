@@ -44,6 +44,7 @@ const struct field trial_fields[] = {
     {"view.files", FIELD_U64, AT(view.files)},
     {"view.bytes", FIELD_U64, AT(view.bytes)},
     {"view.layers", FIELD_ANY, AT(view.layers)},
+    {"view.systems", FIELD_ANY, AT(view.systems)},
     {"artifacts.files", FIELD_U64, AT(artifacts.files)},
     {"artifacts.bytes", FIELD_U64, AT(artifacts.bytes)},
     {"artifacts.digest", FIELD_TEXT, AT(artifacts.digest)},

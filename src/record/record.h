@@ -95,7 +95,8 @@ struct trial_record {
     struct {
         char *root; /* "sha256:..." */
         uint64_t files, bytes;
-        json_t *layers; /* as view_layers_json() */
+        json_t *layers;  /* as view_layers_json() */
+        json_t *systems; /* as view_systems_json() */
     } view;
     struct {
         uint64_t files, bytes;

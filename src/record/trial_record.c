@@ -93,8 +93,9 @@ void trial_record_done(struct trial_record *record)
         record->staging,     record->view.root,   record->artifacts.digest,
     };
     json_t *const values[] = {
-        record->usage,   record->cell.limits, record->view.layers, record->artifacts.refused,
-        record->lineage, record->digests,
+        record->usage,        record->cell.limits,       record->view.layers,
+        record->view.systems, record->artifacts.refused, record->lineage,
+        record->digests,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

@@ -336,10 +336,18 @@ static int run_quiet(struct grade_cell *cell, const char *shell, const char *com
     return r;
 }
 
-const char *grade_cell_shell(void)
+int grade_cell_shell(const struct view *view, enum cell_role role, const char **ret,
+                     struct error **err)
 {
-    /* The cell's root is the host's own /usr. */
-    return access("/usr/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+    const char *shell = root_shell(view_system(view, role));
+
+    if (shell == NULL)
+        return error_set(err, ERROR_TASK,
+                         "the %s cell's root has no /bin/sh, which this command needs: take a "
+                         "rootfs or an image that has one",
+                         role == CELL_GRADER ? "grading" : "agent");
+    *ret = shell;
+    return 0;
 }
 
 static bool is_shell_special(char c)
@@ -408,10 +416,12 @@ static int workspace_run(void *context, const struct grade_command *command,
                          struct grade_command_result *ret, struct error **err)
 {
     struct grade_cell *cell = context;
-    struct shell_run run = {
-        .shell = grade_cell_shell(), .command = command->command, .limits = command, .result = ret};
+    struct shell_run run = {.command = command->command, .limits = command, .result = ret};
     struct cell *live = NULL;
-    int r = grade_cell_live(cell, &live, err);
+    int r = grade_cell_shell(cell->options.view, CELL_GRADER, &run.shell, err);
+
+    if (r == 0)
+        r = grade_cell_live(cell, &live, err);
 
     /*
      * Commands build on each other through the workspace alone: what one criterion's candidate left

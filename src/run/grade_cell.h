@@ -44,7 +44,9 @@ must_check int grade_cell_live(struct grade_cell *cell, struct cell **ret, struc
 struct cell *grade_cell_take(struct grade_cell *cell) nonnull(1);
 /* The environment that its commands get, "NAME=value". */
 const struct str_list *grade_cell_env(const struct grade_cell *cell) nonnull(1);
-/* "/bin/bash" when graders' cells have it, else "/bin/sh". */
-const char *grade_cell_shell(void);
+/* "/bin/bash" when cells of that role have it, else "/bin/sh". ERROR_TASK when they have neither.
+ */
+must_check int grade_cell_shell(const struct view *view, enum cell_role role, const char **ret,
+                                struct error **err) nonnull(1, 3);
 /* Where the reference stands in the cell; NULL: nowhere. */
 const char *grade_cell_reference(const struct grade_cell *cell) nonnull(1);

@@ -72,6 +72,7 @@ static void stage_for(struct pool *pool, const struct task *task)
         .task = task,
         .all = &pool->options->plan->tasks,
         .grading = pool->options->work == POOL_GRADE || pool->options->grading,
+        .run_path = run_dir_path(pool->options->run),
     };
 
     staged_make(&options, &pool->staged);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "run/overlap.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -84,6 +85,28 @@ static int open_script(const struct staged_options *options, struct staged *ret,
     return 0;
 }
 
+/* Exposed paths and a root of the task's own against what its agent must not see. */
+static int check_roots(const struct staged_options *options, const struct view *view,
+                       struct error **err)
+{
+    const struct session *session = options->session;
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(options->task, &public_half, &private_half);
+
+    const struct overlap_hidden hidden[] = {
+        {private_half->task_file, "the task file"},
+        {private_half->reference_dir, "the reference"},
+        {private_half->reference_file, "the reference"},
+        {session->store_root, "the store"},
+        {options->run_path, "the run directory"},
+    };
+
+    return overlap_check(&session->reader, view_system(view, CELL_AGENT), hidden,
+                         ARRAY_SIZE(hidden), err);
+}
+
 static int stage(const struct staged_options *options, struct staged *ret, struct error **err)
 {
     const struct task_public *public_half = NULL;
@@ -97,8 +120,14 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
     if (r == 0)
         r = session_monitor(options->session, driver, &ret->control, err);
     if (r == 0)
-        r = view_build(options->session->store, ret->control, &options->session->reader,
-                       public_half, &ret->view, err);
+        r = view_build(&(struct view_source){.store = options->session->store,
+                                             .monitor = ret->control,
+                                             .reader = &options->session->reader,
+                                             .task = public_half,
+                                             .grader_root = &private_half->root},
+                       &ret->view, err);
+    if (r == 0)
+        r = check_roots(options, ret->view, err);
     if (r == 0)
         r = open_script(options, ret, err);
     return r < 0 ? r : stage_private(options, ret, err);

@@ -25,6 +25,7 @@ struct staged_options {
     const struct task *task;
     const struct task_set *all; /* other tasks' references are left out of the suite */
     bool grading;               /* graders will run: the private half is needed */
+    const char *run_path;       /* the run's directory, which no cell may show; NULL: none */
 };
 
 /* Fills *ret; a failure to stage is in ret->error, never returned. */

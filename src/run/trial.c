@@ -88,6 +88,7 @@ static void begin_view(const struct trial_job *job, struct trial_record *record)
     record->view.files = manifest->count;
     record->view.bytes = manifest->bytes;
     set_json(&record->view.layers, view_layers_json(job->view));
+    set_json(&record->view.systems, view_systems_json(job->view));
     record->staging = str_dup(view_is_layered(job->view) ? "layered" : "copied");
 }
 

@@ -225,14 +225,18 @@ static void output_done(struct agent_output *output)
 }
 
 /* An agent that cannot even be started is the task's mistake, not something that it did. */
-static int start_failed(const struct error *problem, struct error **err)
+static int start_failed(const struct trial_job *job, const struct error *problem,
+                        struct error **err)
 {
     enum error_code code = error_code_of(problem);
+    bool lacks_shell =
+        code == ERROR_AGENT && root_shell(view_system(job->view, CELL_AGENT)) == NULL;
 
     return error_errno_of(problem) == EPIPE
                ? error_errno(err, EPIPE, "agent cell")
-               : error_set(err, code == ERROR_AGENT ? ERROR_TASK : code, "agent cell: %s",
-                           error_message(problem));
+               : error_set(err, code == ERROR_AGENT ? ERROR_TASK : code, "agent cell: %s%s",
+                           error_message(problem),
+                           lacks_shell ? " (the cell's root has no /bin/sh)" : "");
 }
 
 static int run_program(const struct trial_job *job, struct trial_record *record,
@@ -250,7 +254,7 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
     if (r < 0)
         return r;
     if (start_cell(job, turn, &pipes, &run->cell, &problem) < 0)
-        return start_failed(problem, err);
+        return start_failed(job, problem, err);
     pipes_close_write(&pipes);
     record->timing_ms.launch = ns_to_ms(clock_ns() - start_ns);
 

@@ -8,8 +8,8 @@
  */
 
 #include "collect/collect.h"
+#include "stage/root.h"
 #include "stage/store.h"
-#include "task/task.h"
 #include "task/task_public.h"
 
 #define STAGE_COPY_BYTES_MAX ((uint64_t)4 << 20) /* up to here inputs are copied, not layered */
@@ -18,13 +18,16 @@
 
 struct view; /* opaque */
 
-/*
- * Stages every source of the task (shared entries are made once) and seals the view. monitor as in
- * store_add().
- */
-must_check int view_build(struct store *store, struct monitor *monitor,
-                          const struct task_reader *reader, const struct task_public *task,
-                          struct view **ret, struct error **err) nonnull(1, 3, 4, 5);
+struct view_source {
+    struct store *store;
+    struct monitor *monitor;             /* as in store_add() */
+    const struct task_reader *reader;    /* NULL when task and grader_root are */
+    const struct task_public *task;      /* NULL: an empty workspace with the defaults */
+    const struct task_root *grader_root; /* of the cells of its graders; NULL: the host's */
+};
+/* Stages every source of the task (shared entries are made once) and seals the view. */
+must_check int view_build(const struct view_source *source, struct view **ret, struct error **err)
+    nonnull(1, 2);
 /* A view of an empty workspace with the defaults, for `cell` without a task. */
 must_check int view_build_empty(struct store *store, struct view **ret, struct error **err)
     nonnull(1, 2);
@@ -42,6 +45,10 @@ must_check int view_fill_cell(const struct view *view, const struct monitor *mon
 /* The composed manifest of the staged workspace. The view owns it. */
 const struct manifest *view_manifest(const struct view *view) nonnull(1);
 struct sha256 view_root(const struct view *view) nonnull(1);
+/* What the root of such a cell is made of. The view owns it. */
+const struct root *view_system(const struct view *view, enum cell_role role) nonnull(1);
+/* The roots of both kinds of cell, for trial.json; new reference. */
+json_t *view_systems_json(const struct view *view) nonnull(1);
 /* Digests of the layers, for trial.json and to restage a recorded trial; new reference. */
 json_t *view_layers_json(const struct view *view) nonnull(1);
 /* From view_layers_json(): the layers must be in the store. */

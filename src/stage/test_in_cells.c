@@ -211,7 +211,10 @@ static void go_through(enum cell_driver driver, size_t large_bytes)
     scoped(view_freep) struct view *view = NULL;
     struct error *err = NULL;
 
-    if (view_build(place.store, place.monitor, &reader, &task, &view, &err) < 0)
+    if (view_build(
+            &(struct view_source){
+                .store = place.store, .monitor = place.monitor, .reader = &reader, .task = &task},
+            &view, &err) < 0)
         fail_msg("%s", error_message(err));
     {
         scoped(cell_freep) struct cell *agent = start(&place, view, CELL_AGENT);

@@ -63,7 +63,8 @@ static struct view *build(struct place *place, const struct task_public *task)
     struct view *view;
     struct error *err = NULL;
 
-    if (view_build(place->store, NULL, &reader, task, &view, &err) < 0)
+    if (view_build(&(struct view_source){.store = place->store, .reader = &reader, .task = task},
+                   &view, &err) < 0)
         fail_msg("%s", error_message(err));
     return view;
 }
@@ -205,7 +206,10 @@ static void a_missing_source_is_the_authors_mistake(void **state)
     struct view *view;
     scoped(error_freep) struct error *err = NULL;
 
-    assert_int_equal(view_build(place->store, NULL, &reader, &task, &view, &err), -ERROR_TASK);
+    assert_int_equal(
+        view_build(&(struct view_source){.store = place->store, .reader = &reader, .task = &task},
+                   &view, &err),
+        -ERROR_TASK);
     assert_string_equal(error_message(err),
                         "cannot stage '/nowhere/at/all': No such file or directory");
 }

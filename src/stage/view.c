@@ -6,24 +6,13 @@
 #include "base/mem.h"
 #include "stage/stage.h"
 
-#define USR_MASKS_MAX CELL_MASKS_MAX
-#define PATH_BYTES 4096
-
-/* Directories of the root that are trees of their own where /usr is not merged. */
-static const char *const root_dirs[] = {"/bin", "/sbin", "/lib", "/lib64"};
-#define ROOT_DIRS ARRAY_SIZE(root_dirs)
-
 struct view {
     struct layer *layers; /* first at the bottom */
     size_t layer_count;
     bool layered;
     struct manifest manifest; /* composed */
     struct sha256 root;
-    struct layer etc;
-    int usr_fd;
-    int root_dir_fds[ROOT_DIRS]; /* -1: a link into /usr */
-    char *masks[USR_MASKS_MAX];
-    size_t mask_count;
+    struct root *agent_root, *grader_root;
     struct cell_limits limits;
     char *meminfo, *cpuinfo;
 };
@@ -36,12 +25,8 @@ void view_free(struct view *view)
         layer_done(&view->layers[i]);
     free(view->layers);
     manifest_done(&view->manifest);
-    layer_done(&view->etc);
-    fd_closep(&view->usr_fd);
-    for (size_t i = 0; i < ROOT_DIRS; i++)
-        fd_closep(&view->root_dir_fds[i]);
-    for (size_t i = 0; i < view->mask_count; i++)
-        free(view->masks[i]);
+    root_free(view->agent_root);
+    root_free(view->grader_root);
     free(view->meminfo);
     free(view->cpuinfo);
     free(view);
@@ -53,58 +38,6 @@ void view_freep(struct view **view)
     *view = NULL;
 }
 
-static void add_mask(struct view *view, const char *name, size_t length)
-{
-    scoped(mem_freep) char *mask = str_ndup(name, length);
-
-    for (size_t i = 0; i < view->mask_count; i++)
-        if (strcmp(view->masks[i], mask) == 0)
-            return;
-    if (view->mask_count < USR_MASKS_MAX)
-        view->masks[view->mask_count++] = take(mask);
-}
-
-/* The prefix that this program was installed below, when it is a directory of its own in /usr. */
-static void mask_own_prefix(struct view *view)
-{
-    char path[PATH_BYTES];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-
-    if (length <= 0)
-        return;
-    path[length] = '\0';
-    if (!str_starts(path, "/usr/"))
-        return;
-    const char *name = path + strlen("/usr/");
-    size_t size = strcspn(name, "/");
-    static const char *const shared[] = {"bin", "sbin", "lib", "lib64", "libexec", "share"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
-        if (strlen(shared[i]) == size && strncmp(name, shared[i], size) == 0)
-            return; /* the system's own: hiding it would hide the system */
-    add_mask(view, name, size);
-}
-
-static int open_system(struct view *view, struct error **err)
-{
-    view->usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (view->usr_fd < 0)
-        return error_errno(err, errno, "cannot open /usr");
-    for (size_t i = 0; i < ROOT_DIRS; i++) {
-        struct stat status;
-
-        if (lstat(root_dirs[i], &status) < 0 || !S_ISDIR(status.st_mode))
-            continue;
-        view->root_dir_fds[i] = open(root_dirs[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (view->root_dir_fds[i] < 0)
-            return error_errno(err, errno, "cannot open %s", root_dirs[i]);
-    }
-    add_mask(view, "local", strlen("local"));
-    add_mask(view, "src", strlen("src"));
-    mask_own_prefix(view);
-    return 0;
-}
-
 static struct cell_limits cell_limits_of(const struct task_limits *limits)
 {
     return (struct cell_limits){
@@ -112,17 +45,6 @@ static struct cell_limits cell_limits_of(const struct task_limits *limits)
         .inodes = limits->max_inodes,
         .pids = limits->max_pids,
     };
-}
-
-static struct view *view_new(void)
-{
-    struct view *view = mem_new(1, sizeof(*view));
-
-    view->usr_fd = -1;
-    view->etc.tree_fd = -1;
-    for (size_t i = 0; i < ROOT_DIRS; i++)
-        view->root_dir_fds[i] = -1;
-    return view;
 }
 
 static void push_layer(struct view *view, struct layer *layer)
@@ -160,22 +82,14 @@ static int stage_starter_files(struct store *store, const struct task_source *so
     return store_add_files(store, STORE_PUBLIC, &files, ret, err);
 }
 
-/* What staging a task's sources needs. */
-struct staging {
-    struct store *store;
-    struct monitor *monitor;
-    const struct task_reader *reader;
-    const struct task_public *task;
-};
-
-static int stage_source(const struct staging *staging, const struct task_source *source,
+static int stage_source(const struct view_source *from, const struct task_source *source,
                         struct layer *ret, struct error **err)
 {
     scoped(fd_closep) int fd = -1;
 
     if (source->kind == SOURCE_STARTER_FILES)
-        return stage_starter_files(staging->store, source, ret, err);
-    int r = open_source(staging->reader, source, &fd, err);
+        return stage_starter_files(from->store, source, ret, err);
+    int r = open_source(from->reader, source, &fd, err);
 
     if (r < 0)
         return r;
@@ -183,10 +97,10 @@ static int stage_source(const struct staging *staging, const struct task_source 
         .fd = fd,
         .label = source->path,
         .mount_point = source->mount_point != NULL ? source->mount_point : ".",
-        .ignore = &staging->task->ignore_patterns,
+        .ignore = &from->task->ignore_patterns,
     };
 
-    return store_add(staging->store, STORE_PUBLIC, staging->monitor, &stored, ret, err);
+    return store_add(from->store, STORE_PUBLIC, from->monitor, &stored, ret, err);
 }
 
 /* Overlays and cells take only so many layers: the last ones become one. */
@@ -244,14 +158,17 @@ static void set_limits(struct view *view, const struct task_limits *limits)
     view->cpuinfo = buf_take(&cpus);
 }
 
-/* What every view has: the system, /etc, limits; then it is sealed. */
-static int complete(struct view *view, struct store *store, const struct task_limits *limits,
-                    struct error **err)
+/* What every view has: two roots, limits; then it is sealed. */
+static int complete(struct view *view, const struct view_source *source,
+                    const struct task_limits *limits, struct error **err)
 {
-    int r = open_system(view, err);
+    const struct root_source from = {
+        .store = source->store, .monitor = source->monitor, .reader = source->reader};
+    const struct task_root *agent = source->task != NULL ? &source->task->root : NULL;
+    int r = root_build(&from, agent, &view->agent_root, err);
 
     if (r == 0)
-        r = etc_tree(store, &view->etc, err);
+        r = root_build(&from, source->grader_root, &view->grader_root, err);
     if (r < 0)
         return r;
     set_limits(view, limits);
@@ -259,25 +176,24 @@ static int complete(struct view *view, struct store *store, const struct task_li
     return 0;
 }
 
-int view_build(struct store *store, struct monitor *monitor, const struct task_reader *reader,
-               const struct task_public *task, struct view **ret, struct error **err)
+int view_build(const struct view_source *source, struct view **ret, struct error **err)
 {
-    scoped(view_freep) struct view *view = view_new();
-    const struct staging staging = {
-        .store = store, .monitor = monitor, .reader = reader, .task = task};
+    scoped(view_freep) struct view *view = mem_new(1, sizeof(*view));
+    const struct task_public *task = source->task;
+    static const struct task_limits defaults;
 
-    for (size_t i = 0; i < task->source_count; i++) {
+    for (size_t i = 0; task != NULL && i < task->source_count; i++) {
         struct layer layer = {.tree_fd = -1};
-        int r = stage_source(&staging, &task->sources[i], &layer, err);
+        int r = stage_source(source, &task->sources[i], &layer, err);
 
         if (r < 0)
             return r;
         push_layer(view, &layer);
     }
-    int r = merge_surplus(view, store, err);
+    int r = merge_surplus(view, source->store, err);
 
     if (r == 0)
-        r = complete(view, store, &task->limits, err);
+        r = complete(view, source, task != NULL ? &task->limits : &defaults, err);
     if (r < 0)
         return r;
     *ret = take(view);
@@ -286,19 +202,13 @@ int view_build(struct store *store, struct monitor *monitor, const struct task_r
 
 int view_build_empty(struct store *store, struct view **ret, struct error **err)
 {
-    static const struct task_limits defaults;
-    scoped(view_freep) struct view *view = view_new();
-    int r = complete(view, store, &defaults, err);
-
-    if (r == 0)
-        *ret = take(view);
-    return r;
+    return view_build(&(struct view_source){.store = store}, ret, err);
 }
 
 int view_restore(struct store *store, const json_t *layers, const struct task_limits *limits,
                  struct view **ret, struct error **err)
 {
-    scoped(view_freep) struct view *view = view_new();
+    scoped(view_freep) struct view *view = mem_new(1, sizeof(*view));
     size_t count = json_array_size(layers);
 
     if (count > STAGE_LAYERS_MAX)
@@ -316,7 +226,7 @@ int view_restore(struct store *store, const json_t *layers, const struct task_li
             return r;
         push_layer(view, &layer);
     }
-    int r = complete(view, store, limits, err);
+    int r = complete(view, &(struct view_source){.store = store}, limits, err);
 
     if (r == 0)
         *ret = take(view);
@@ -368,12 +278,6 @@ struct collect_source view_collect_source(const struct view *view)
     return source;
 }
 
-static void add_mount(struct cell_spec *spec, int fd, const char *target)
-{
-    ASSERT(spec->mount_count < CELL_MOUNTS_MAX);
-    spec->mounts[spec->mount_count++] = (struct cell_mount){.fd = fd, .target = target};
-}
-
 static void add_text(struct cell_spec *spec, const char *target, const char *text)
 {
     ASSERT(spec->text_count < CELL_TEXTS_MAX);
@@ -406,25 +310,33 @@ static void add_workspace(const struct view *view, struct cell_spec *spec)
         spec->workspace.layer_fds[i] = view->layers[i].tree_fd;
 }
 
+const struct root *view_system(const struct view *view, enum cell_role role)
+{
+    return role == CELL_GRADER ? view->grader_root : view->agent_root;
+}
+
 int view_fill_cell(const struct view *view, const struct monitor *monitor, enum cell_role role,
                    struct cell_spec *spec, struct error **err)
 {
     if (role == CELL_WORKER)
         return error_set(err, ERROR_BUG, "a worker's cell has no view");
     spec->role = role;
-    add_mount(spec, view->usr_fd, "/usr");
-    for (size_t i = 0; i < view->mask_count; i++)
-        spec->mounts[spec->mount_count - 1].masks[i] = view->masks[i];
-    for (size_t i = 0; i < ROOT_DIRS; i++)
-        if (view->root_dir_fds[i] >= 0)
-            add_mount(spec, view->root_dir_fds[i], root_dirs[i]);
+    root_fill_cell(view_system(view, role), spec);
     if (role == CELL_GRADER && monitor != NULL)
         spec->mounts[spec->mount_count++] = monitor_worker_mount(monitor);
-    spec->etc_fd = view->etc.tree_fd;
     add_texts(view, spec);
     add_workspace(view, spec);
     spec->limits = view->limits;
     return 0;
+}
+
+json_t *view_systems_json(const struct view *view)
+{
+    json_t *json = json_object();
+
+    json_put(json, "agent", root_to_json(view->agent_root));
+    json_put(json, "grading", root_to_json(view->grader_root));
+    return json;
 }
 
 void cell_env_default(struct str_list *ret)

@@ -190,8 +190,8 @@ static void check_criteria(const struct build *build)
  * or a copy may bring in is looked for in the staged view; this finds the plain mistake before
  * that.
  */
-static void check_overlap(const struct build *build, const struct task_source *source,
-                          struct mark mark, const char *path)
+static void check_overlap(const struct build *build, const char *source, struct mark mark,
+                          const char *path)
 {
     const struct task_private *half = build->task->private_half;
     const char *const hidden[] = {half->task_file, half->reference_dir, half->reference_file,
@@ -200,15 +200,27 @@ static void check_overlap(const struct build *build, const struct task_source *s
                                         "the experiment file"};
 
     for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
-        if (hidden[i] == NULL || !path_is_below(hidden[i], source->path))
+        if (hidden[i] == NULL || !path_is_below(hidden[i], source))
             continue;
-        build_error(build, mark, path, "'%s' holds %s ('%s'), which the agent must not get",
-                    source->path, names[i], hidden[i]);
+        build_error(build, mark, path, "'%s' holds %s ('%s'), which the agent must not get", source,
+                    names[i], hidden[i]);
     }
-    if (half->reference_dir != NULL && path_is_below(source->path, half->reference_dir) &&
-        strcmp(source->path, half->reference_dir) != 0)
+    if (half->reference_dir != NULL && path_is_below(source, half->reference_dir) &&
+        strcmp(source, half->reference_dir) != 0)
         build_error(build, mark, path, "'%s' lies in the reference, which the agent must not get",
-                    source->path);
+                    source);
+}
+
+static void check_root(const struct build *build)
+{
+    const struct task_root *root = &build->task->public_half->root;
+    const struct node *expose = node_find(build->root, "sandbox.expose");
+    const struct node *rootfs = node_find(build->root, "sandbox.rootfs");
+
+    for (size_t i = 0; i < root->expose.count; i++)
+        check_overlap(build, root->expose.items[i], expose->mark, "sandbox.expose");
+    if (root->rootfs != NULL)
+        check_overlap(build, root->rootfs, rootfs->mark, "sandbox.rootfs");
 }
 
 static void check_overlaps(const struct build *build)
@@ -221,10 +233,11 @@ static void check_overlaps(const struct build *build)
         const struct task_source *source = &half->sources[i];
 
         if (source->kind == SOURCE_TEMPLATE_DIR)
-            check_overlap(build, source, sources->mark, "sandbox.template_sources");
+            check_overlap(build, source->path, sources->mark, "sandbox.template_sources");
         else if (source->kind == SOURCE_INPUT_DIR)
-            check_overlap(build, source, input->mark, "input_dir");
+            check_overlap(build, source->path, input->mark, "input_dir");
     }
+    check_root(build);
 }
 
 static void check_timeouts(const struct build *build)

@@ -240,4 +240,5 @@ void build_private(struct build *build)
     read_reference(build);
     read_criteria(build);
     find_suite_variables(build);
+    build_root(build, "grading", &build->task->private_half->root);
 }

@@ -191,4 +191,5 @@ void build_public(struct build *build)
     read_limits(build);
     read_driver(build);
     read_tier(build);
+    build_root(build, "sandbox", &build->task->public_half->root);
 }

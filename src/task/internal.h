@@ -163,6 +163,10 @@ bool build_is_given(const struct build *build, const char *path) nonnull(1, 2);
 char *build_path(const struct build *build, const struct node *node, const char *path, bool expand)
     nonnull(1, 2, 3);
 
+/* block: "sandbox" or "grading". */
+void build_root(const struct build *build, const char *block, struct task_root *root)
+    nonnull(1, 2, 3);
+void task_root_done(struct task_root *root) nonnull(1);
 void build_public(struct build *build) nonnull(1);
 void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);

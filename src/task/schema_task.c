@@ -210,7 +210,6 @@ static const struct field task_fields[] = {
     {.name = "grading",
      .types = TYPE_BLOCK,
      .block = &grading_block,
-     .state = FIELD_LATER,
      .doc = "what grading cells get beyond the defaults"},
     {.name = "expected_commands",
      .types = TYPE_INT,

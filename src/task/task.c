@@ -30,6 +30,7 @@ static void public_free(struct task_public *half)
     str_list_done(&half->agent.command);
     str_list_done(&half->agent.env);
     str_list_done(&half->ignore_patterns);
+    task_root_done(&half->root);
     free(half);
 }
 
@@ -54,6 +55,7 @@ static void private_free(struct task_private *half)
     free(half->skip_reason);
     str_list_done(&half->tags);
     str_list_done(&half->suite_variables);
+    task_root_done(&half->root);
     free(half);
 }
 

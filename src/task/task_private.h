@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "task/task_public.h"
 
 enum criterion_kind {
     CRITERION_FILE_EXISTS,
@@ -52,4 +53,5 @@ struct task_private {
     size_t criterion_count;
     /* suite-root variables of the operator's environment that commands here use: names */
     struct str_list suite_variables;
+    struct task_root root; /* of the grading cell */
 };

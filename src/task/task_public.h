@@ -52,6 +52,18 @@ struct task_limits {
     uint64_t max_pids, max_disk_mb, max_inodes, max_output_mb;
 };
 
+#define TASK_EXPOSE_MAX 8        /* paths of the host in one cell */
+#define TASK_EXPOSE_PATH_MAX 127 /* bytes of one */
+
+/* What a cell's root is made of: the host's /usr unless this names something else. */
+struct task_root {
+    struct str_list
+        expose;   /* absolute paths of the host, seen read-only at the same place; sorted */
+    char *rootfs; /* absolute directory that is the whole root; NULL: none */
+    char *image;  /* "oci:PATH[:tag]", "docker-archive:FILE" (absolute), "docker-daemon:NAME",
+                     "docker://NAME"; NULL: none; never beside rootfs */
+};
+
 enum task_driver { DRIVER_NATIVE, DRIVER_TEMPDIR };
 
 struct task_public {
@@ -63,4 +75,5 @@ struct task_public {
     struct task_limits limits;
     enum task_driver driver;
     char *require_tier; /* "A", "B", "B-", "C"; NULL: any */
+    struct task_root root; /* of the agent's cell */
 };

@@ -1,0 +1,276 @@
+#include "stage/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "stage/stage.h"
+
+#define USR_MASKS_MAX CELL_MASKS_MAX
+#define PATH_BYTES 4096
+
+/* Directories of the root that are trees of their own where /usr is not merged. */
+static const char *const root_dirs[] = {"/bin", "/sbin", "/lib", "/lib64"};
+#define ROOT_DIRS ARRAY_SIZE(root_dirs)
+
+struct exposed {
+    char *path;   /* as the task names it */
+    char *target; /* in the cell */
+    int fd;
+};
+
+struct root {
+    int system_fd; /* a directory that is the whole root; -1: the host's trees below */
+    char *system_path;
+    struct layer etc;
+    int usr_fd;
+    int dir_fds[ROOT_DIRS]; /* -1: a link into /usr */
+    char *masks[USR_MASKS_MAX];
+    size_t mask_count;
+    struct exposed exposed[TASK_EXPOSE_MAX];
+    size_t exposed_count;
+    const char *shell; /* NULL: none */
+};
+
+void root_free(struct root *root)
+{
+    if (root == NULL)
+        return;
+    layer_done(&root->etc);
+    fd_closep(&root->system_fd);
+    free(root->system_path);
+    fd_closep(&root->usr_fd);
+    for (size_t i = 0; i < ROOT_DIRS; i++)
+        fd_closep(&root->dir_fds[i]);
+    for (size_t i = 0; i < root->mask_count; i++)
+        free(root->masks[i]);
+    for (size_t i = 0; i < root->exposed_count; i++) {
+        free(root->exposed[i].path);
+        free(root->exposed[i].target);
+        fd_closep(&root->exposed[i].fd);
+    }
+    free(root);
+}
+
+void root_freep(struct root **root)
+{
+    root_free(*root);
+    *root = NULL;
+}
+
+static struct root *root_new(void)
+{
+    struct root *root = mem_new(1, sizeof(*root));
+
+    root->system_fd = root->usr_fd = -1;
+    root->etc.tree_fd = -1;
+    for (size_t i = 0; i < ROOT_DIRS; i++)
+        root->dir_fds[i] = -1;
+    return root;
+}
+
+/* --- the host's system */
+
+static void add_mask(struct root *root, const char *name, size_t length)
+{
+    scoped(mem_freep) char *mask = str_ndup(name, length);
+
+    for (size_t i = 0; i < root->mask_count; i++)
+        if (strcmp(root->masks[i], mask) == 0)
+            return;
+    if (root->mask_count < USR_MASKS_MAX)
+        root->masks[root->mask_count++] = take(mask);
+}
+
+/* The prefix that this program was installed below, when it is a directory of its own in /usr. */
+static void mask_own_prefix(struct root *root)
+{
+    char path[PATH_BYTES];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (length <= 0)
+        return;
+    path[length] = '\0';
+    if (!str_starts(path, "/usr/"))
+        return;
+    const char *name = path + strlen("/usr/");
+    size_t size = strcspn(name, "/");
+    static const char *const shared[] = {"bin", "sbin", "lib", "lib64", "libexec", "share"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
+        if (strlen(shared[i]) == size && strncmp(name, shared[i], size) == 0)
+            return; /* the system's own: hiding it would hide the system */
+    add_mask(root, name, size);
+}
+
+static int open_host(struct root *root, struct store *store, struct error **err)
+{
+    root->usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root->usr_fd < 0)
+        return error_errno(err, errno, "cannot open /usr");
+    for (size_t i = 0; i < ROOT_DIRS; i++) {
+        struct stat status;
+
+        if (lstat(root_dirs[i], &status) < 0 || !S_ISDIR(status.st_mode))
+            continue;
+        root->dir_fds[i] = open(root_dirs[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (root->dir_fds[i] < 0)
+            return error_errno(err, errno, "cannot open %s", root_dirs[i]);
+    }
+    add_mask(root, "local", strlen("local"));
+    add_mask(root, "src", strlen("src"));
+    mask_own_prefix(root);
+    return etc_tree(store, &root->etc, err);
+}
+
+/* --- what the task names */
+
+static int open_named(const struct root_source *source, const char *what, const char *path,
+                      int flags, int *ret, struct error **err)
+{
+    int fd = source->reader->open(source->reader->context, path, flags | O_RDONLY | O_CLOEXEC);
+
+    if (fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES || fd == -EINVAL)
+        return error_set(err, ERROR_TASK, "%s '%s': %s", what, path, strerror(-fd));
+    if (fd < 0)
+        return error_errno(err, -fd, "%s '%s'", what, path);
+    *ret = fd;
+    return 0;
+}
+
+/* Where the host's /lib and the like are links into /usr, they are in the cell, too. */
+static char *target_of(const struct root *root, const char *path)
+{
+    for (size_t i = 0; i < ROOT_DIRS && root->system_fd < 0; i++) {
+        size_t length = strlen(root_dirs[i]);
+
+        if (root->dir_fds[i] < 0 && str_starts(path, root_dirs[i]) &&
+            (path[length] == '/' || path[length] == '\0'))
+            return str_format("/usr%s", path);
+    }
+    return str_dup(path);
+}
+
+static int expose(const struct root_source *source, const struct task_root *task, struct root *root,
+                  struct error **err)
+{
+    ASSERT(task->expose.count <= ARRAY_SIZE(root->exposed));
+    for (size_t i = 0; i < task->expose.count; i++) {
+        struct exposed *exposed = &root->exposed[root->exposed_count++];
+
+        *exposed = (struct exposed){.path = str_dup(task->expose.items[i]), .fd = -1};
+        exposed->target = target_of(root, exposed->path);
+        int r = open_named(source, "cannot expose", exposed->path, 0, &exposed->fd, err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* A regular file with an execute bit, links resolved as they are in the cell. */
+static bool has_program(const struct root *root, const char *path)
+{
+    struct stat status;
+
+    if (root->system_fd < 0)
+        return access(path, X_OK) == 0;
+    scoped(fd_closep) int fd = fs_open_beneath(root->system_fd, path, O_PATH, 0, FS_LINKS_IN_ROOT);
+
+    return fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+           (status.st_mode & 0111) != 0;
+}
+
+static const char *find_shell(const struct root *root)
+{
+    if (has_program(root, "/bin/bash"))
+        return "/bin/bash";
+    return has_program(root, "/bin/sh") ? "/bin/sh" : NULL;
+}
+
+static int open_system(const struct root_source *source, const struct task_root *task,
+                       struct root *root, struct error **err)
+{
+    if (task != NULL && task->rootfs != NULL) {
+        root->system_path = str_dup(task->rootfs);
+        return open_named(source, "cannot use the root", task->rootfs, O_DIRECTORY,
+                          &root->system_fd, err);
+    }
+    return open_host(root, source->store, err);
+}
+
+int root_build(const struct root_source *source, const struct task_root *task, struct root **ret,
+               struct error **err)
+{
+    scoped(root_freep) struct root *root = root_new();
+    int r = open_system(source, task, root, err);
+
+    if (r == 0 && task != NULL)
+        r = expose(source, task, root, err);
+    if (r < 0)
+        return r;
+    root->shell = find_shell(root);
+    *ret = take(root);
+    return 0;
+}
+
+/* --- a cell of it */
+
+static void add_mount(struct cell_spec *spec, int fd, const char *target)
+{
+    ASSERT(spec->mount_count < CELL_MOUNTS_MAX);
+    spec->mounts[spec->mount_count++] = (struct cell_mount){.fd = fd, .target = target};
+}
+
+static void fill_host(const struct root *root, struct cell_spec *spec)
+{
+    add_mount(spec, root->usr_fd, "/usr");
+    for (size_t i = 0; i < root->mask_count; i++)
+        spec->mounts[spec->mount_count - 1].masks[i] = root->masks[i];
+    for (size_t i = 0; i < ROOT_DIRS; i++)
+        if (root->dir_fds[i] >= 0)
+            add_mount(spec, root->dir_fds[i], root_dirs[i]);
+    spec->etc_fd = root->etc.tree_fd;
+}
+
+void root_fill_cell(const struct root *root, struct cell_spec *spec)
+{
+    spec->etc_fd = -1;
+    spec->has_root = root->system_fd >= 0;
+    spec->root_fd = root->system_fd;
+    if (root->system_fd < 0)
+        fill_host(root, spec);
+    for (size_t i = 0; i < root->exposed_count; i++)
+        add_mount(spec, root->exposed[i].fd, root->exposed[i].target);
+}
+
+const char *root_shell(const struct root *root)
+{
+    return root->shell;
+}
+
+json_t *root_to_json(const struct root *root)
+{
+    json_t *json = json_object(), *exposed = json_array();
+
+    json_put_text(json, "kind", root->system_fd < 0 ? "host" : "rootfs");
+    if (root->system_path != NULL)
+        json_put_text(json, "source", root->system_path);
+    for (size_t i = 0; i < root->exposed_count; i++)
+        json_push(exposed, json_text_or_null(root->exposed[i].path));
+    json_put(json, "expose", exposed);
+    return json;
+}
+
+size_t root_trees(const struct root *root, struct root_tree ret[static TASK_EXPOSE_MAX + 1])
+{
+    size_t count = 0;
+
+    if (root->system_fd >= 0)
+        ret[count++] = (struct root_tree){.path = root->system_path, .fd = root->system_fd};
+    for (size_t i = 0; i < root->exposed_count; i++)
+        ret[count++] = (struct root_tree){.path = root->exposed[i].path, .fd = root->exposed[i].fd};
+    return count;
+}

@@ -1,0 +1,44 @@
+#pragma once
+/*
+ * root: what a cell's root is made of: the host's system, a directory, and paths of the host.
+ *
+ * Immutable once built; one serves many cells. Depends on: base, cell, task_public.h.
+ */
+
+#include "base/json.h"
+#include "cell/cell.h"
+#include "stage/store.h"
+#include "task/task.h"
+#include "task/task_public.h"
+
+struct root; /* opaque */
+
+/* What building one needs beside what the task says. */
+struct root_source {
+    struct store *store;
+    struct monitor *monitor;          /* NULL: no image can be unpacked */
+    const struct task_reader *reader; /* opens exposed paths and directories */
+};
+
+/* task NULL: the host's system alone. ERROR_TASK for what the task names and cannot be had. */
+must_check int root_build(const struct root_source *source, const struct task_root *task,
+                          struct root **ret, struct error **err) nonnull(1, 3);
+void root_free(struct root *root);
+void root_freep(struct root **root);
+
+/* Trees and /etc of a spec that has none yet. Borrows from the root. */
+void root_fill_cell(const struct root *root, struct cell_spec *spec) nonnull(1, 2);
+/* The shell of commands in such a cell: "/bin/bash" or "/bin/sh"; NULL: it has none. */
+const char *root_shell(const struct root *root) nonnull(1);
+/* For trial.json: {"kind", "source", "expose"}; a new reference. */
+json_t *root_to_json(const struct root *root) nonnull(1);
+/*
+ * Exposed paths and directories of the root, with what they really are on the host: for whoever
+ * must not find something in them. The descriptors are the root's.
+ */
+struct root_tree {
+    const char *path;
+    int fd;
+};
+size_t root_trees(const struct root *root, struct root_tree ret[static TASK_EXPOSE_MAX + 1])
+    nonnull(1);
