@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/term.h"
 #include "grade/grade.h"
@@ -38,6 +39,14 @@ static void default_paths(struct str_list *paths)
             str_list_add(paths, places[i]);
 }
 
+/* Samples differ from run to run; the plan records what drew them. */
+static uint64_t random_seed(void)
+{
+    scoped(mem_freep) char *digits = random_hex(4);
+
+    return strtoull(digits, NULL, 16);
+}
+
 void task_inputs_init(const struct task_flags *flags, const char *const *paths, size_t path_count,
                       struct task_inputs *ret)
 {
@@ -67,6 +76,10 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .exclude_tags = &ret->exclude_tags,
         .variants = &ret->variants,
         .include_skipped = flags->include_skipped,
+        .sample = flags->sample,
+        .sample_per_stratum = flags->sample_per_stratum,
+        .seed = flags->seed != 0 ? flags->seed : random_seed(),
+        .seed_given = flags->seed != 0,
     };
 }
 
@@ -114,6 +127,10 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
         .exclude_tags = &ret->exclude_tags,
         .variants = &ret->variants,
         .include_skipped = json_get_bool(json, "include_skipped", false),
+        .sample = (uint64_t)json_get_int(json, "sample", 0),
+        .sample_per_stratum = (uint64_t)json_get_int(json, "sample_per_stratum", 0),
+        .seed = (uint64_t)json_get_int(json, "seed", 0),
+        .seed_given = json_get_bool(json, "seed_given", false),
     };
     *ret_repeats = (unsigned)repeats;
     return 0;

@@ -12,6 +12,7 @@
 struct task_flags {
     struct option_list only, tags, exclude_tags, variants, sets;
     const char *agent, *model, *driver, *experiment, *suite_root;
+    uint64_t sample, sample_per_stratum, seed;
     bool include_skipped, strict;
 };
 
@@ -63,6 +64,27 @@ extern const char *const task_driver_choices[];
          .offset = offsetof(type, tasks.experiment),                                               \
          .help = "run each task in the variants of an experiment: a file, or a name below "        \
                  "experiments/ of the suite"},                                                     \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .long_name = "sample",                                                                    \
+         .value = "N",                                                                             \
+         .offset = offsetof(type, tasks.sample),                                                   \
+         .min = 1,                                                                                 \
+         .max = TASKS_MAX,                                                                         \
+         .help = "N rows of each dataset, drawn by the seed"},                                     \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .long_name = "sample-per-stratum",                                                        \
+         .value = "N",                                                                             \
+         .offset = offsetof(type, tasks.sample_per_stratum),                                       \
+         .min = 1,                                                                                 \
+         .max = TASKS_MAX,                                                                         \
+         .help = "N rows of each stratum of each dataset"},                                        \
+        {.kind = OPTION_NUMBER,                                                                    \
+         .long_name = "seed",                                                                      \
+         .value = "N",                                                                             \
+         .offset = offsetof(type, tasks.seed),                                                     \
+         .min = 1,                                                                                 \
+         .max = UINT32_MAX,                                                                        \
+         .help = "the seed of samples; another one for each run unless given"},                    \
         {.kind = OPTION_LIST,                                                                      \
          .long_name = "variant",                                                                   \
          .value = "ID",                                                                            \

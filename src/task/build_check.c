@@ -194,16 +194,21 @@ static void check_overlap(const struct build *build, const char *source, struct 
                           const char *path)
 {
     const struct task_private *half = build->task->private_half;
-    const char *const hidden[] = {half->task_file, half->reference_dir, half->reference_file,
-                                  half->experiment_file};
-    static const char *const names[] = {"the task file", "the reference", "the reference",
-                                        "the experiment file"};
+    const char *const hidden[] = {half->task_file, half->reference_dir, half->reference_file};
+    static const char *const names[] = {"the task file", "the reference", "the reference"};
 
     for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
         if (hidden[i] == NULL || !path_is_below(hidden[i], source))
             continue;
         build_error(build, mark, path, "'%s' holds %s ('%s'), which the agent must not get", source,
                     names[i], hidden[i]);
+    }
+    for (size_t i = 0; i < half->private_files.count; i++) {
+        if (path_is_below(half->private_files.items[i], source))
+            build_error(build, mark, path,
+                        "'%s' holds '%s', of the experiment or dataset, which the agent must not "
+                        "get",
+                        source, half->private_files.items[i]);
     }
     if (half->reference_dir != NULL && path_is_below(source, half->reference_dir) &&
         strcmp(source, half->reference_dir) != 0)

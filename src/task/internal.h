@@ -50,6 +50,7 @@ const char *environment_get(char *const *environment, const char *name) nonnull(
 
 struct experiment; /* experiment.h */
 struct variant;
+struct dataset_row; /* dataset.h */
 struct suite {
     char *root;
     struct config *config;
@@ -105,9 +106,11 @@ struct build {
     const struct suite *suite;
     const struct origin *origin; /* the task file */
     struct loader_context schema;
-    const struct node *raw;                 /* as read */
-    struct node *file;                      /* the task as its file says, checked */
-    struct node *root;                      /* the layers merged */
+    const struct node *raw;        /* as read */
+    struct node *file;             /* the task as its file says, checked */
+    struct node *root;             /* the layers merged */
+    const struct dataset_row *row; /* NULL: no dataset */
+    const struct str_list *dataset_files;
     const struct variant *variant;          /* NULL: no experiment */
     const struct node *prompt;              /* the field that gave the prompt; NULL: none did */
     const char *prompt_name, *plain_prompt; /* that field, and its text before mutations */
@@ -121,9 +124,9 @@ enum load_outcome {
     LOAD_SKIPPED,    /* its identity only */
     LOAD_TASK,       /* a task, whole when there was no error */
 };
-/* Tasks of one file: one for each variant. Owned. */
+/* Tasks of one file: one for each row and variant. Owned. */
 struct task_list {
-    struct task **items;
+    struct task **items; /* the first stands for the file: its identity only; then its tasks */
     size_t count;
 };
 void task_list_done(struct task_list *list) nonnull(1);

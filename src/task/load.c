@@ -1,6 +1,7 @@
 /* One task: its text, the layers, both halves. */
 #include <stdarg.h>
 
+#include "task/dataset.h"
 #include "task/experiment.h"
 
 void build_error(const struct build *build, struct mark mark, const char *path, const char *fmt,
@@ -152,7 +153,8 @@ static void note_identity(struct build *build)
 
     half->task_file = str_dup(build->origin->path);
     half->task_dir = str_dup(build->origin->dir);
-    half->task_id = str_dup(id == NULL ? "" : id);
+    half->task_id = build->row == NULL ? str_dup(id == NULL ? "" : id)
+                                       : str_format("%s/%s", id, build->row->id);
     half->description = str_dup(description == NULL ? "" : description);
     for (size_t i = 0; tags != NULL && i < tags->count; i++)
         str_list_add(&half->tags, tags->items[i]->text);
@@ -173,8 +175,10 @@ static void build_whole(struct build *build)
     if (!path_is_below(half->task_dir, half->suite_root))
         build_error(build, (struct mark){.origin = build->origin}, "",
                     "the task is not inside the suite root '%s'", half->suite_root);
+    for (size_t i = 0; build->dataset_files != NULL && i < build->dataset_files->count; i++)
+        str_list_add(&half->private_files, build->dataset_files->items[i]);
     if (experiment != NULL) {
-        half->experiment_file = str_dup(experiment->path);
+        str_list_add(&half->private_files, experiment->path);
         task->repeats = experiment->repeats;
     }
     if (build->variant != NULL) {
@@ -222,27 +226,50 @@ static bool wants_variant(const struct build *build, const char *id)
     return wanted == NULL || wanted->count == 0 || str_list_has(wanted, id);
 }
 
-/* False: the experiment has variants, and none that is wanted. */
-static bool build_all(struct build *build, struct task_list *list)
+/* --only TASK takes every row, --only TASK/ROW that one. */
+static bool wants_row(const struct build *build)
 {
-    build->suite =
-        loader_suite(build->loader, build->task->private_half->task_dir, build->schema.problems);
+    const struct task_selection *selection = build->loader->selection;
+    const struct str_list *only = selection == NULL ? NULL : selection->only;
+    const char *id = node_get_text(build->file, "task_id");
+    scoped(mem_freep) char *whole = str_format("%s/%s", id, build->row->id);
 
+    return only == NULL || only->count == 0 || str_list_has(only, id) || str_list_has(only, whole);
+}
+
+/* Each variant that is wanted of what build->file is now. */
+static void build_variants(struct build *build, struct task_list *list)
+{
     const struct experiment *experiment = build->suite->experiment;
-    size_t count = experiment == NULL ? 0 : experiment->variant_count, built = 0;
+    size_t count = experiment == NULL ? 0 : experiment->variant_count;
 
-    if (build->suite->experiment_broken)
-        return true; /* with errors, so that nothing comes of it */
     for (size_t i = 0; i < size_max(count, 1); i++) {
         if (count > 0 && !wants_variant(build, experiment->variants[i].id))
             continue;
-        if (built++ > 0)
-            add_task(build, list);
+        add_task(build, list);
         mem_freep(&build->task->private_half->skip_reason);
         build->variant = count == 0 ? NULL : &experiment->variants[i];
         build_whole(build);
     }
-    return built > 0;
+}
+
+static void build_rows(struct build *build, struct task_list *list)
+{
+    scoped(dataset_done) struct dataset dataset = {0};
+
+    if (node_get_text(build->file, "task_id") == NULL || !dataset_read(build, &dataset))
+        return;
+    build->dataset_files = &dataset.files;
+    for (size_t i = 0; i < dataset.count; i++) {
+        const struct node *filled = dataset_fill(build, &dataset.rows[i]);
+
+        build->row = &dataset.rows[i];
+        if (filled == NULL || !wants_row(build))
+            continue;
+        build->file = schema_load(&build->schema, &task_block, filled, NULL);
+        build_variants(build, list);
+    }
+    build->dataset_files = NULL;
 }
 
 enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
@@ -250,6 +277,7 @@ enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
 {
     scoped(arena_done) struct arena arena = {0};
     struct build build = {.loader = loader, .origin = origin, .schema = {&arena, problems}};
+    size_t errors_before = problems->error_count;
     const struct node *root = yaml_read(&arena, origin, problems);
     const struct member *id = node_member(root, "task_id");
 
@@ -259,7 +287,7 @@ enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
         return LOAD_NO_TASK;
     build.raw = root;
     build.file = schema_load(&build.schema, &task_block, root, NULL);
-    add_task(&build, ret);
+    add_task(&build, ret); /* stands for the file until it is known what the file makes */
 
     const struct task_private *half = build.task->private_half;
     const struct task_selection *selection = loader->selection;
@@ -269,5 +297,12 @@ enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
         return LOAD_UNSELECTED;
     if (half->skip_reason != NULL && (selection == NULL || !selection->include_skipped))
         return LOAD_SKIPPED;
-    return build_all(&build, ret) ? LOAD_TASK : LOAD_UNSELECTED;
+    build.suite = loader_suite(loader, half->task_dir, problems);
+    if (build.suite->experiment_broken)
+        return LOAD_TASK; /* with errors, so that nothing comes of it */
+    if (node_get(build.file, "dataset") != NULL)
+        build_rows(&build, ret);
+    else
+        build_variants(&build, ret);
+    return ret->count > 1 || problems->error_count > errors_before ? LOAD_TASK : LOAD_UNSELECTED;
 }

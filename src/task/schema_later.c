@@ -32,20 +32,6 @@ static const struct field pre_run_fields[] = {
 };
 const struct block pre_run_block = {.title = "step", .fields = pre_run_fields};
 
-static const struct field dataset_fields[] = {
-    {.name = "rows", .types = TYPE_LIST, .items = TYPE_MAP, .doc = "the rows; or paths"},
-    {.name = "paths", .types = TYPE_LIST, .items = TYPE_TEXT, .doc = "JSON Lines files; or rows"},
-    {.name = "id_field", .types = TYPE_TEXT, .standard = "id", .doc = "which field names a row"},
-    {.name = "sample_per_stratum", .types = TYPE_INT, .doc = "rows taken of each stratum"},
-    {.name = "stratify_field",
-     .types = TYPE_TEXT,
-     .standard = "expected_skill",
-     .doc = "which field makes the strata"},
-    {.name = "sample_seed", .types = TYPE_INT, .doc = "makes the sample repeatable"},
-    {0},
-};
-const struct block dataset_block = {.title = "dataset", .fields = dataset_fields};
-
 static const char *const check_choices[] = {"end_of_dialog", "every_turn", "both", NULL};
 static const struct field simulation_fields[] = {
     {.name = "enabled", .types = TYPE_BOOL, .standard = "false", .doc = "whether there is one"},

@@ -124,6 +124,42 @@ static const struct field run_limits_fields[] = {
 const struct block run_limits_block = {
     .title = "run_limits", .fields = run_limits_fields, .layered = true};
 
+static const struct field dataset_fields[] = {
+    {.name = "rows",
+     .types = TYPE_LIST,
+     .items = TYPE_MAP,
+     .flags = FIELD_NOT_EMPTY,
+     .doc = "the rows; or paths"},
+    {.name = "paths",
+     .types = TYPE_LIST,
+     .items = TYPE_TEXT,
+     .flags = FIELD_NOT_EMPTY,
+     .doc = "JSON Lines files, relative to the file, one after the other; or rows"},
+    {.name = "id_field",
+     .types = TYPE_TEXT,
+     .flags = FIELD_NOT_EMPTY,
+     .standard = "id",
+     .doc = "which field names a row: the task is then TASK_ID/ROW_ID"},
+    {.name = "sample_per_stratum",
+     .types = TYPE_INT,
+     .flags = FIELD_RANGE,
+     .min = 1,
+     .max = 1e9,
+     .doc = "rows taken of each stratum; all unless given"},
+    {.name = "stratify_field",
+     .types = TYPE_TEXT,
+     .standard = "expected_skill",
+     .doc = "which field makes the strata"},
+    {.name = "sample_seed",
+     .types = TYPE_INT,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = 4294967295.0,
+     .doc = "makes the sample repeatable; another one for each run unless given"},
+    {0},
+};
+const struct block dataset_block = {.title = "dataset", .fields = dataset_fields};
+
 static const struct field task_fields[] = {
     {.name = "task_id",
      .types = TYPE_TEXT,
@@ -200,8 +236,7 @@ static const struct field task_fields[] = {
     {.name = "dataset",
      .types = TYPE_BLOCK,
      .block = &dataset_block,
-     .state = FIELD_LATER,
-     .doc = "one task for each row of data"},
+     .doc = "one task for each row of data; ${row.x} in initial_prompt and success_criteria"},
     {.name = "simulation",
      .types = TYPE_BLOCK,
      .block = &simulation_block,

@@ -15,6 +15,20 @@ static bool has_any(const char *words, const struct str_list *tags)
     return false;
 }
 
+/* The task itself, or a row of its. */
+static bool is_named(const struct str_list *only, const char *id)
+{
+    size_t length = strlen(id);
+
+    for (size_t i = 0; i < only->count; i++) {
+        const char *item = only->items[i];
+
+        if (strncmp(item, id, length) == 0 && (item[length] == '\0' || item[length] == '/'))
+            return true;
+    }
+    return false;
+}
+
 /* Every item is met. */
 static bool has_all(const struct str_list *items, const struct str_list *tags)
 {
@@ -32,7 +46,7 @@ bool selection_matches(const struct task_selection *selection, const struct task
     const struct str_list *only = selection->only, *tags = selection->tags;
     const struct str_list *excluded = selection->exclude_tags;
 
-    if (only != NULL && only->count > 0 && !str_list_has(only, half->task_id))
+    if (only != NULL && only->count > 0 && !is_named(only, half->task_id))
         return false;
     if (tags != NULL && !has_all(tags, &half->tags))
         return false;

@@ -49,11 +49,11 @@ static void private_free(struct task_private *half)
     free(half->task_file);
     free(half->task_dir);
     free(half->suite_root);
-    free(half->experiment_file);
     free(half->reference_dir);
     free(half->reference_file);
     free(half->skip_reason);
     str_list_done(&half->tags);
+    str_list_done(&half->private_files);
     str_list_done(&half->suite_variables);
     task_root_done(&half->root);
     free(half);

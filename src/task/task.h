@@ -60,6 +60,10 @@ struct task_selection {
     const struct str_list *exclude_tags; /* the same, excluded */
     const struct str_list *variants;     /* --variant ID; of the experiment's */
     bool include_skipped;
+    /* Of datasets: rows in all, rows of each stratum (0: all), and the seed that draws them; given:
+     * it wins over a task's own. */
+    uint64_t sample, sample_per_stratum, seed;
+    bool seed_given;
 };
 
 /* What flags and configuration say on top of the files; strings are borrowed. */

@@ -5,7 +5,7 @@
 
 /* One task file that was read: its tasks have one id. */
 struct loaded {
-    struct task_list tasks; /* one or more */
+    struct task_list tasks;
     char *file;
     unsigned line; /* of its task_id */
     enum load_outcome outcome;
@@ -150,12 +150,23 @@ static void check_duplicates(const struct loading *loading)
     }
 }
 
+/* The file's id, and those of rows. */
+static void add_ids(const struct task_list *tasks, struct str_list *ids)
+{
+    for (size_t i = 0; i < tasks->count; i++) {
+        const char *id = task_id(tasks->items[i]);
+
+        if (i == 0 || strcmp(id, task_id(tasks->items[i - 1])) != 0)
+            str_list_add(ids, id);
+    }
+}
+
 static void check_selection(const struct loading *loading)
 {
     struct str_list ids = {0};
 
     for (size_t i = 0; i < loading->count; i++)
-        str_list_add(&ids, id_of(&loading->items[i]));
+        add_ids(&loading->items[i].tasks, &ids);
     selection_check(loading->loader.selection, &ids, loading->problems);
     str_list_done(&ids);
 }
@@ -174,7 +185,7 @@ static void hand_over(struct loading *loading, struct task_set *ret)
         if (item->outcome == LOAD_UNSELECTED)
             continue;
         set.skipped_count += item->outcome == LOAD_SKIPPED;
-        for (size_t j = 0; j < item->tasks.count; j++)
+        for (size_t j = item->outcome == LOAD_SKIPPED ? 0 : 1; j < item->tasks.count; j++)
             set.tasks[set.count++] = take(item->tasks.items[j]);
     }
     *ret = set;
@@ -279,7 +290,7 @@ int task_parse(const struct task_text *text, const struct task_reader *reader,
         return error_set(err, ERROR_TASK, "%s: %zu %s", text->name,
                          problems->error_count - errors_before,
                          problems->error_count - errors_before == 1 ? "error" : "errors");
-    ASSERT(list.count > 0);
-    *ret = take(list.items[0]);
+    ASSERT(list.count > 1);
+    *ret = take(list.items[1]);
     return 0;
 }

@@ -85,9 +85,9 @@ static void complains_about_the_top_level(void **state)
         {WHOLE "expected_commands: 0\n",
          "6:20 expected_commands: a whole number from 1 to 1000000000 expected, found the number "
          "0\n"},
-        {WHOLE "pre_run: [{command: x}]\ndataset: {rows: []}\ngrading: {network: open}\n",
+        {WHOLE "pre_run: [{command: x}]\nsimulation: {enabled: true}\ngrading: {network: open}\n",
          "6:1 pre_run: 'pre_run' is not in this version\n"
-         "7:1 dataset: 'dataset' is not in this version\n"
+         "7:1 simulation: 'simulation' is not in this version\n"
          "8:11 grading.network: 'network' is not in this version\n"},
         {WHOLE "pre_run: []\npost_run: ~\nsimulation: {enabled: false, goal: x}\n", ""},
         {WHOLE "simulation: {enabled: true, goal: x}\n",
