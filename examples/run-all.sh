@@ -44,6 +44,7 @@ example hello                 hello          0
 example hello-nop             hello          1       --agent nop
 example hidden-tests          hidden-tests   0
 example hidden-tests-guesser  hidden-tests   1       --agent "script:$here/hidden-tests/guesser.sh"
+example hidden-tests-peeker   hidden-tests   1       --agent "script:$here/hidden-tests/peeker.sh"
 example hidden-tests-nop      hidden-tests   1       --agent nop
 example hidden-tests-oracle   hidden-tests   0       --agent oracle
 example json-report           json-report    0
@@ -54,10 +55,11 @@ example template-nop          template       1       --agent nop
 example command-count         command-count  0
 example command-count-nop     command-count  1       --agent nop
 
-if selected answer-hunt; then
+for hunt in answer-hunt peek; do
+  selected "$hunt" || continue
   status=0
-  "$here/adversarial/answer-hunt/run.sh" >"$work/log" 2>&1 || status=$?
-  report "$status" 0 answer-hunt
+  "$here/adversarial/$hunt/run.sh" >"$work/log" 2>&1 || status=$?
+  report "$status" 0 "$hunt"
   [ "$status" != 0 ] || sed 's/^/    /' "$work/log"
-fi
+done
 exit "$bad"

@@ -34,9 +34,10 @@ struct monitor;
 
 struct monitor_options {
     enum cell_driver driver;
-    const char *cell_program;   /* path of closedbook-cell (native) */
-    const char *worker_program; /* path of closedbook-worker */
-    uid_t tempdir_uid;          /* tempdir: commands run as this id when the caller is root */
+    const char *cell_program;      /* path of closedbook-cell (native) */
+    const char *worker_program;    /* path of closedbook-worker */
+    const char *candidate_program; /* path of as-candidate, NULL: no candidates */
+    uid_t tempdir_uid;             /* tempdir: commands run as this id when the caller is root */
     gid_t tempdir_gid;
     uid_t uid; /* native: the monitor runs as this id, for a root that has no power to mount; 0: as
                   the caller */
@@ -83,10 +84,11 @@ void monitor_freep(struct monitor **monitor);
 void monitor_forget(struct monitor *monitor);
 
 enum cell_role {
-    CELL_AGENT,  /* the agent under test; also harness steps that act as it */
-    CELL_GRADER, /* runs graders over what the agent left */
-    CELL_WORKER, /* our own worker over hostile files: no network, no /usr, one source, one
-                    destination */
+    CELL_AGENT,     /* the agent under test; also harness steps that act as it */
+    CELL_GRADER,    /* runs graders over what the agent left */
+    CELL_WORKER,    /* our own worker over hostile files: no network, no /usr, one source, one
+                       destination */
+    CELL_CANDIDATE, /* what the agent left, run by a grader: made by as-candidate alone */
 };
 
 /*
@@ -122,6 +124,7 @@ enum cell_workspace_kind {
     CELL_WORKSPACE_COPY,    /* the layers copied in order onto a sized tmpfs (none: empty) */
     CELL_WORKSPACE_OVERLAY, /* the layers as overlay lowers, last on top, upper on a sized tmpfs */
     CELL_WORKSPACE_KEEP,    /* the workspace of an ended cell of the same connection */
+    CELL_WORKSPACE_SHARED,  /* CELL_CANDIDATE: that of its grading cell, mounted in both */
 };
 
 struct cell_workspace {
@@ -283,6 +286,25 @@ must_check int worker_run(struct monitor *monitor, const struct worker_job *job,
  */
 #define CELL_WORKER_PATH "/run/closedbook/worker"
 struct cell_mount monitor_worker_mount(const struct monitor *monitor) nonnull(1);
+
+/*
+ * Candidates: a program of a live CELL_GRADER cell calls as-candidate, which asks the monitor for a
+ * cell of its own for one command. That cell is made by the recipe: its mounts, texts, /etc and
+ * limits, with the workspace of the grading cell (and nothing else of that) shared. recipe's role,
+ * workspace and command are set here. Once a grading cell; before it, as-candidate waits.
+ */
+must_check int cell_allow_candidates(struct cell *grading, const struct cell_spec *recipe,
+                                     struct error **err) nonnull(1, 2);
+/*
+ * How many of them could not be made, for which neither the command nor its caller is to blame, as
+ * known when the last program of the cell ended: no verdict may rest on such a command.
+ */
+uint32_t cell_candidate_failures(const struct cell *cell) nonnull(1);
+/* as-candidate as a mount for a grading cell. Borrowed; its fd is -1 when the monitor has none. */
+#define CELL_CANDIDATE_DIR "/run/closedbook/bin"
+#define CELL_CANDIDATE_PATH CELL_CANDIDATE_DIR "/as-candidate"
+#define CELL_CANDIDATES_MAX 16 /* of one grading cell at a time; further ones wait */
+struct cell_mount monitor_candidate_mount(const struct monitor *monitor) nonnull(1);
 
 /* Facts for trial.json. */
 uint32_t cell_id(const struct cell *cell) nonnull(1);

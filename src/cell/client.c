@@ -55,6 +55,7 @@ static void note_exit(struct monitor *monitor, const struct message *message)
 
         if (process == NULL)
             continue;
+        cell->candidate_failures = message->detail;
         process->exited = true;
         process->exit = (struct cell_exit){
             .exit_code = exit->exit_code,
@@ -144,6 +145,14 @@ static int open_worker(struct monitor *monitor, const char *path, struct error *
             open(worker_roots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
     return 0;
+}
+
+static int open_candidate(struct monitor *monitor, const char *path, struct error **err)
+{
+    if (path == NULL)
+        return 0;
+    monitor->candidate_fd = open(path, O_RDONLY | O_CLOEXEC);
+    return monitor->candidate_fd < 0 ? error_errno(err, errno, "cannot open '%s'", path) : 0;
 }
 
 /* --- starting the server */
@@ -258,7 +267,7 @@ static struct monitor *new_monitor(void)
 {
     struct monitor *monitor = mem_new(1, sizeof(*monitor));
 
-    *monitor = (struct monitor){.socket = -1, .pidfd = -1, .worker_fd = -1};
+    *monitor = (struct monitor){.socket = -1, .pidfd = -1, .worker_fd = -1, .candidate_fd = -1};
     for (size_t i = 0; i < ARRAY_SIZE(monitor->root_fds); i++)
         monitor->root_fds[i] = -1;
     return monitor;
@@ -296,6 +305,9 @@ int monitor_start(const struct monitor_options *options, struct monitor **ret, s
     int ends[2];
     int r = open_worker(monitor, options->worker_program, err);
 
+    if (r < 0)
+        return r;
+    r = open_candidate(monitor, options->candidate_program, err);
     if (r < 0)
         return r;
     r = message_pair(ends);
@@ -353,6 +365,8 @@ int monitor_connect(struct monitor *control, struct monitor **ret, struct error 
     monitor->worker_is_dynamic = control->worker_is_dynamic;
     if (control->worker_fd >= 0)
         monitor->worker_fd = fcntl(control->worker_fd, F_DUPFD_CLOEXEC, 3);
+    if (control->candidate_fd >= 0)
+        monitor->candidate_fd = fcntl(control->candidate_fd, F_DUPFD_CLOEXEC, 3);
     for (size_t i = 0; i < ARRAY_SIZE(monitor->root_fds); i++) {
         if (control->root_fds[i] >= 0)
             monitor->root_fds[i] = fcntl(control->root_fds[i], F_DUPFD_CLOEXEC, 3);
@@ -369,6 +383,11 @@ const struct monitor_facts *monitor_facts(const struct monitor *monitor)
 struct cell_mount monitor_worker_mount(const struct monitor *monitor)
 {
     return (struct cell_mount){.fd = monitor->worker_fd, .target = CELL_WORKER_PATH};
+}
+
+struct cell_mount monitor_candidate_mount(const struct monitor *monitor)
+{
+    return (struct cell_mount){.fd = monitor->candidate_fd, .target = CELL_CANDIDATE_PATH};
 }
 
 void monitor_forget(struct monitor *monitor)
@@ -396,6 +415,7 @@ void monitor_free(struct monitor *monitor)
         (void)!spawn_wait(monitor->pidfd, &status, NULL); /* its end is all that matters */
     fd_closep(&monitor->pidfd);
     fd_closep(&monitor->worker_fd);
+    fd_closep(&monitor->candidate_fd);
     for (size_t i = 0; i < ARRAY_SIZE(monitor->root_fds); i++)
         fd_closep(&monitor->root_fds[i]);
     free(monitor);

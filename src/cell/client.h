@@ -21,6 +21,7 @@ struct cell {
     uint64_t protections;
     bool layered, ended;
     struct cell_receipt receipt;
+    uint32_t candidate_failures;
     struct cell_process *processes;
     size_t process_count;
 };
@@ -31,6 +32,7 @@ struct monitor {
     pid_t pid;  /* likewise */
     struct monitor_facts facts;
     int worker_fd;
+    int candidate_fd; /* as-candidate; -1: none */
     bool worker_is_dynamic;
     int root_fds[4]; /* /usr and, where it is not merged, /lib and so on: for a dynamic worker */
     struct cell *cells;

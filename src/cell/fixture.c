@@ -32,6 +32,7 @@ int fixture_open(struct fixture *fixture, enum cell_driver driver, struct error 
         .driver = driver,
         .cell_program = cell_program,
         .worker_program = worker_program,
+        .candidate_program = getenv("CLOSEDBOOK_CANDIDATE_PROGRAM"),
     };
 
     *fixture = (struct fixture){.usr_fd = -1};

@@ -50,6 +50,18 @@ static void check_start(const struct request_start *request)
     ASSERT(request->command.strings_bytes <= 4096);
 }
 
+static void check_candidate(const struct request_exec *request)
+{
+    if (request_check_candidate(request, fds, FUZZ_FDS) != 0)
+        return;
+    ASSERT(request->command.argc > 0 && request->command.strings_bytes <= 4096);
+    ASSERT(request->command.fd_count <= 3 && request->blob_fd == 3);
+    for (uint32_t i = 0; i < request->command.fd_count; i++)
+        ASSERT(request->command.fds[i] == -1 || request->command.fds[i] == 3); /* no mere paths */
+    ASSERT(request->command.cwd[0] == '\0' ||
+           strncmp(request->command.cwd, "/workspace", strlen("/workspace")) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     union request request = {0};
@@ -57,6 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_fds();
     memcpy(&request, data, size_min(size, sizeof(request)));
     check_start(&request.start);
-    (void)!request_check_exec(&request.exec, fds, FUZZ_FDS); /* only that it does not crash */
+    check_candidate(&request.exec);
+    (void)!request_check_recipe(&request.start, fds, FUZZ_FDS); /* as with the last one */
+    (void)!request_check_exec(&request.exec, fds, FUZZ_FDS);    /* only that it does not crash */
     return 0;
 }

@@ -16,7 +16,8 @@
 struct lease_slot {
     int fd; /* -1: not ours */
     bool is_taken;
-    int user_ns_fd; /* -1: none yet */
+    int user_ns_fd;      /* -1: none yet */
+    int candidate_ns_fd; /* likewise; its map never changes */
     uid_t owner;
     gid_t group;
 };
@@ -69,7 +70,7 @@ static void grow(struct lease_pool *pool)
 
     pool->slots = mem_resize(pool->slots, count, sizeof(pool->slots[0]));
     for (size_t i = pool->count; i < count; i++)
-        pool->slots[i] = (struct lease_slot){.fd = -1, .user_ns_fd = -1};
+        pool->slots[i] = (struct lease_slot){.fd = -1, .user_ns_fd = -1, .candidate_ns_fd = -1};
     pool->count = count;
 }
 
@@ -135,22 +136,22 @@ static pid_t fork_into_user_ns(int *ret_pidfd)
         (void)pause(); /* returns with a signal only, and the one to come ends us */
 }
 
-static int write_maps(pid_t pid, int slot, uid_t owner, gid_t group)
+static int write_maps(pid_t pid, uid_t to, uid_t owner, gid_t group)
 {
     char path[NAME_BYTES], map[NAME_BYTES];
 
     sys_format(path, sizeof(path), "/proc/%d/uid_map", pid);
-    sys_format(map, sizeof(map), "%u %u 1", owner, lease_uid(slot, LEASE_PROGRAM));
+    sys_format(map, sizeof(map), "%u %u 1", owner, to);
     int r = sys_write_file(AT_FDCWD, path, map);
 
     if (r < 0)
         return r;
     sys_format(path, sizeof(path), "/proc/%d/gid_map", pid);
-    sys_format(map, sizeof(map), "%u %u 1", group, lease_uid(slot, LEASE_PROGRAM));
+    sys_format(map, sizeof(map), "%u %u 1", group, to);
     return sys_write_file(AT_FDCWD, path, map);
 }
 
-static int make_user_ns(int slot, uid_t owner, gid_t group)
+static int make_user_ns(uid_t to, uid_t owner, gid_t group)
 {
     char path[NAME_BYTES];
     int pidfd = -1, status;
@@ -158,7 +159,7 @@ static int make_user_ns(int slot, uid_t owner, gid_t group)
 
     if (pid < 0)
         return pid;
-    int r = write_maps(pid, slot, owner, group);
+    int r = write_maps(pid, to, owner, group);
 
     if (r == 0) {
         sys_format(path, sizeof(path), "/proc/%d/ns/user", pid);
@@ -184,7 +185,7 @@ int lease_idmap(struct lease_pool *pool, int slot, uid_t owner, gid_t group)
 
     if (entry->user_ns_fd >= 0 && entry->owner == owner && entry->group == group)
         return entry->user_ns_fd;
-    int fd = make_user_ns(slot, owner, group);
+    int fd = make_user_ns(lease_uid(slot, LEASE_PROGRAM), owner, group);
 
     if (fd < 0)
         return fd;
@@ -194,4 +195,14 @@ int lease_idmap(struct lease_pool *pool, int slot, uid_t owner, gid_t group)
     entry->owner = owner;
     entry->group = group;
     return fd;
+}
+
+int lease_candidate_idmap(struct lease_pool *pool, int slot)
+{
+    struct lease_slot *entry = &pool->slots[slot];
+    uid_t program = lease_uid(slot, LEASE_PROGRAM);
+
+    if (entry->candidate_ns_fd < 0)
+        entry->candidate_ns_fd = make_user_ns(lease_uid(slot, LEASE_CANDIDATE), program, program);
+    return entry->candidate_ns_fd;
 }

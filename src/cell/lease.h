@@ -2,7 +2,7 @@
 /*
  * lease: user ids that belong to one cell at a time, on one machine.
  *
- * A slot is three ids: init, agent or grader, and a reserved one. It is held by flock on a file
+ * A slot is three ids: init, agent or grader, and candidate. It is held by flock on a file
  * below /run/closedbook/uids for as long as this monitor lives, and given to a cell only while no
  * process runs under any of its ids. Back in the pool it goes after the cell's end, when none can.
  */
@@ -33,3 +33,5 @@ uid_t lease_uid(int slot, enum lease_id id);
  * Borrowed.
  */
 must_check int lease_idmap(struct lease_pool *pool, int slot, uid_t owner, gid_t group) nonnull(1);
+/* Another, whose map makes the program's files look like the candidate's. */
+must_check int lease_candidate_idmap(struct lease_pool *pool, int slot) nonnull(1);

@@ -117,8 +117,8 @@ static pid_t fork_into_leaf(const struct native *native, int leaf, uint64_t flag
     return pid >= 0 ? pid : sys_fork(flags, ret_pidfd);
 }
 
-static int prepare_cell(struct server *server, struct server_cell *cell, const struct input *input,
-                        enum cell_step *step)
+static int prepare_own(struct server *server, struct server_cell *cell, const struct input *input,
+                       enum cell_step *step)
 {
     const struct request_start *request = &input->request->start;
 
@@ -136,7 +136,18 @@ static int prepare_cell(struct server *server, struct server_cell *cell, const s
     if (r < 0)
         return r;
     *step = STEP_LEASE;
-    r = take_ids(server, cell, input);
+    return take_ids(server, cell, input);
+}
+
+static int prepare_cell(struct server *server, struct server_cell *cell, const struct input *input,
+                        int *ret_shared, enum cell_step *step)
+{
+    bool shares = input->request->start.workspace_kind == CELL_WORKSPACE_SHARED;
+
+    *step = STEP_WORKSPACE;
+    int r = shares ? candidate_prepare(server, cell, ret_shared)
+                   : prepare_own(server, cell, input, step);
+
     if (r < 0)
         return r;
     *step = STEP_CGROUP;
@@ -240,11 +251,13 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
         .root_tree = -1,
         .workspace_fd = -1,
         .collect_fd = -1,
+        .listener_fd = -1,
         .channel = channel,
         .uid = cell->uid,
         .gid = cell->gid,
         .init_uid = cell->init_uid,
         .blob = input->blob,
+        .strings = input->strings,
         .program = {.number = cell->id},
         .scratch_fd = -1,
         .root_fd = -1,
@@ -267,11 +280,14 @@ static int start(struct server *server, struct child *child, const struct input 
     static struct setup setup;
     struct server_cell *cell = child->cell;
     bool is_root = server->machine.tier == TIER_A;
-    int r = prepare_cell(server, cell, input, &child->step);
+    int shared_fd = -1;
+    int r = prepare_cell(server, cell, input, &shared_fd, &child->step);
 
     if (r < 0)
         return r;
     fill_setup(server, cell, input, child->far_end, &setup);
+    if (shared_fd >= 0)
+        setup.workspace_fd = shared_fd;
     r = clone_trees(server, &setup, &child->step);
     if (r == 0) {
         clone_layers(server, cell, &setup);
@@ -289,6 +305,7 @@ static int start(struct server *server, struct child *child, const struct input 
         }
     }
     close_clones(&setup);
+    close_fd(&shared_fd);
     if (r < 0)
         return r;
     child->pid = r;

@@ -17,6 +17,7 @@ const char *cell_step_name(uint32_t step)
         [STEP_PROC] = "/proc",
         [STEP_DEV] = "/dev",
         [STEP_WORKSPACE] = "the workspace",
+        [STEP_SOCKET] = "the socket for candidates",
         [STEP_PIVOT] = "the change of root",
         [STEP_NETWORK] = "the loopback network",
         [STEP_HOSTNAME] = "the host name",

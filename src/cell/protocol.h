@@ -23,6 +23,8 @@
 #define CELL_WORKSPACE_PATH "/workspace"
 #define CELL_HOME_PATH "/home/agent"
 #define CELL_COLLECT_PATH "/src"
+#define CELL_CANDIDATE_SOCKET "/run/closedbook/candidates"
+#define CANDIDATE_FDS_MAX 4 /* descriptors of one REQUEST_CANDIDATE: the blob, 0, 1 and 2 */
 
 /* What a program sets for itself right before it is executed; the rest belongs to its cell. */
 #define PROTECTS_PROGRAM                                                                           \
@@ -39,12 +41,16 @@ enum request_kind {
     REQUEST_END,
     REQUEST_RELEASE, /* the workspace of an ended cell */
     REQUEST_CGROUPS, /* once, on the control connection, before any cell */
+    REQUEST_RECIPE,  /* a request_start: what candidates of the live grading cell are made of */
+    /* From within a grading cell, over its own socket, which takes this and END only. Once a
+     * connection; the answer is followed by MESSAGE_EXIT when nothing of the candidate is left. */
+    REQUEST_CANDIDATE,
 };
 
 struct request_header {
     uint32_t magic;
     uint32_t kind;
-    uint32_t cell_id;  /* 0 in CONNECT and START */
+    uint32_t cell_id;  /* 0 in CONNECT, START and CANDIDATE */
     uint32_t reserved; /* 0 */
 };
 
@@ -100,6 +106,7 @@ struct request_start {
     struct wire_command command;
 };
 
+/* EXEC and CANDIDATE. */
 struct request_exec {
     struct request_header header;
     int32_t blob_fd;
@@ -149,6 +156,7 @@ enum cell_step {
     STEP_PROC,
     STEP_DEV,
     STEP_WORKSPACE,
+    STEP_SOCKET,
     STEP_PIVOT,
     STEP_NETWORK,
     STEP_HOSTNAME,
@@ -198,7 +206,7 @@ struct message {
     uint32_t process; /* START: 1 when a program was started; EXEC, EXIT: its number */
     int32_t error;    /* errno, 0: success */
     uint32_t step;
-    uint32_t detail; /* which mount, text or layer */
+    uint32_t detail; /* which mount, text or layer; EXIT: candidates that could not be made */
     uint32_t uid;
     int32_t init_pid; /* as the server sees it */
     uint32_t layered;

@@ -15,8 +15,10 @@ size_t request_size(uint32_t kind)
 {
     switch ((enum request_kind)kind) {
     case REQUEST_START:
+    case REQUEST_RECIPE:
         return sizeof(struct request_start);
     case REQUEST_EXEC:
+    case REQUEST_CANDIDATE:
         return sizeof(struct request_exec);
     case REQUEST_CGROUPS:
         return sizeof(struct request_cgroups);
@@ -164,12 +166,11 @@ static bool fits_role(const struct request_start *request, const int *fds, size_
     return !none && request->program_fd == -1 && request->collect_cell_id == 0;
 }
 
-int request_check_start(const struct request_start *request, const int *fds, size_t fd_count)
+static int check_start(const struct request_start *request, const int *fds, size_t fd_count)
 {
     uint64_t total = 0;
 
-    if (request->role > CELL_WORKER || request->ptrace_denied > 1 ||
-        request->workspace_kind > CELL_WORKSPACE_KEEP || request->layer_count > CELL_LAYERS_MAX ||
+    if (request->ptrace_denied > 1 || request->layer_count > CELL_LAYERS_MAX ||
         request->mount_count > CELL_MOUNTS_MAX || request->text_count > CELL_TEXTS_MAX ||
         !are_limits(&request->limits) || !is_command(&request->command, fd_count) ||
         !fits_role(request, fds, fd_count))
@@ -192,6 +193,57 @@ int request_check_start(const struct request_start *request, const int *fds, siz
     uint64_t needed = request_blob_bytes(&request->command, request->texts, request->text_count);
 
     return is_blob(request->blob_fd, fds, fd_count, needed) ? 0 : -EBADMSG;
+}
+
+int request_check_start(const struct request_start *request, const int *fds, size_t fd_count)
+{
+    if (request->role > CELL_WORKER || request->workspace_kind > CELL_WORKSPACE_KEEP)
+        return -EBADMSG;
+    return check_start(request, fds, fd_count);
+}
+
+int request_check_recipe(const struct request_start *request, const int *fds, size_t fd_count)
+{
+    if (request->role != CELL_CANDIDATE || request->workspace_kind != CELL_WORKSPACE_SHARED ||
+        request->layer_count > 0 || request->command.argc > 0 ||
+        fd_count > WIRE_FDS_MAX - CANDIDATE_FDS_MAX)
+        return -EBADMSG;
+    int r = check_start(request, fds, fd_count);
+
+    for (uint32_t i = 0; r == 0 && i < request->mount_count; i++)
+        r = (request->mounts[i].flags & WIRE_MOUNT_HIDDEN_PARENT) != 0 ? -EBADMSG : 0;
+    return r;
+}
+
+/* A directory would be a way back to where its other half lies. */
+static bool is_stream(int fd)
+{
+    struct stat status;
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags >= 0 && (flags & O_PATH) == 0 && fstat(fd, &status) == 0 &&
+           !S_ISDIR(status.st_mode);
+}
+
+int request_check_candidate(const struct request_exec *request, const int *fds, size_t fd_count)
+{
+    const struct wire_command *command = &request->command;
+
+    if (request->header.cell_id != 0 || fd_count > CANDIDATE_FDS_MAX || command->fd_count > 3 ||
+        command->controlling_tty != 0)
+        return -EBADMSG;
+    int r = request_check_exec(request, fds, fd_count);
+
+    if (r < 0)
+        return r;
+    if (command->cwd[0] != '\0' && (!is_plain_path(command->cwd, WIRE_CWD_BYTES) ||
+                                    !is_at_or_below(command->cwd, CELL_WORKSPACE_PATH)))
+        return -EBADMSG;
+    for (uint32_t i = 0; i < command->fd_count; i++) {
+        if (command->fds[i] >= 0 && !is_stream(fds[command->fds[i]]))
+            return -EBADMSG;
+    }
+    return 0;
 }
 
 int request_check_exec(const struct request_exec *request, const int *fds, size_t fd_count)

@@ -15,6 +15,12 @@ size_t request_size(uint32_t kind);
  */
 must_check int request_check_start(const struct request_start *request, const int *fds,
                                    size_t fd_count) nonnull(1, 2);
+/* A recipe names no command, no workspace and nothing that is hidden. */
+must_check int request_check_recipe(const struct request_start *request, const int *fds,
+                                    size_t fd_count) nonnull(1, 2);
+/* The most hostile: its standard streams may be neither directories nor paths. */
+must_check int request_check_candidate(const struct request_exec *request, const int *fds,
+                                       size_t fd_count) nonnull(1, 2);
 must_check int request_check_exec(const struct request_exec *request, const int *fds,
                                   size_t fd_count) nonnull(1, 2);
 

@@ -43,7 +43,7 @@ void server_reply(struct connection *connection, struct message *message)
         (void)shutdown(connection->socket, SHUT_RDWR);
 }
 
-static int add_connection(struct server *server, int socket, bool is_control)
+static int new_connection(struct server *server, int socket, struct connection **ret)
 {
     struct connection *connection;
     const int on = 1;
@@ -55,7 +55,6 @@ static int add_connection(struct server *server, int socket, bool is_control)
         return -errno;
     connection = mem_new(1, sizeof(*connection));
     connection->socket = socket;
-    connection->is_control = is_control;
     connection->watch = (struct watch){WATCH_CONNECTION, connection};
     int r = server_watch(server, socket, &connection->watch);
 
@@ -66,10 +65,21 @@ static int add_connection(struct server *server, int socket, bool is_control)
     connection->next = server->connections;
     server->connections = connection;
     server->connection_count++;
+    *ret = connection;
     return 0;
 }
 
-static void close_connection(struct server *server, struct connection *connection)
+int server_add_connection(struct server *server, int socket, struct server_cell *grading)
+{
+    struct connection *connection = NULL;
+    int r = new_connection(server, socket, &connection);
+
+    if (r == 0)
+        connection->grading = grading;
+    return r;
+}
+
+void server_close_connection(struct server *server, struct connection *connection)
 {
     struct connection **link = &server->connections;
 
@@ -80,6 +90,8 @@ static void close_connection(struct server *server, struct connection *connectio
     server->is_closing = server->is_closing || connection->is_control;
     server_forget_connection(server, connection);
     server_unwatch(server, &connection->socket);
+    if (connection->grading != NULL)
+        server_leave_grading(server, connection);
     free(connection);
 }
 
@@ -136,7 +148,7 @@ static int connect_further(struct server *server, struct connection *connection,
 
     if (!connection->is_control || input->fd_count != 1)
         return -EBADMSG;
-    int r = add_connection(server, fds[0], false);
+    int r = server_add_connection(server, fds[0], NULL);
 
     reply.error = -r;
     reply.step = (uint32_t)(r < 0 ? STEP_REQUEST : STEP_NONE);
@@ -181,7 +193,9 @@ static void serve(struct server *server, struct connection *connection)
     /* One request at a time. */
     if (r == 0 && connection->waiting_kind != 0)
         r = -EBADMSG;
-    if (r == 0 && request.header.kind == REQUEST_CONNECT)
+    if (r == 0 && connection->grading != NULL)
+        r = server_handle_candidate(server, connection, &input);
+    else if (r == 0 && request.header.kind == REQUEST_CONNECT)
         r = connect_further(server, connection, fds, &input);
     else if (r == 0 && request.header.kind == REQUEST_CGROUPS)
         r = take_cgroups(server, connection, &input);
@@ -192,7 +206,7 @@ static void serve(struct server *server, struct connection *connection)
             (void)close(fds[i]); /* the client's, read or path only */
     }
     if (r < 0)
-        close_connection(server, connection);
+        server_close_connection(server, connection);
 }
 
 static void dispatch(struct server *server, struct watch *watch)
@@ -206,6 +220,9 @@ static void dispatch(struct server *server, struct watch *watch)
         return;
     case WATCH_PID:
         server_child_ends(server, watch->owner);
+        return;
+    case WATCH_CANDIDATES:
+        server_accept_candidate(server, watch->owner);
         return;
     }
 }
@@ -238,7 +255,7 @@ int server_say_ready(const struct server *server, int control_fd, int error, enu
 static void end_everything(struct server *server)
 {
     while (server->connections != NULL)
-        close_connection(server, server->connections);
+        server_close_connection(server, server->connections);
 }
 
 int server_run(struct server *server, int control_fd)
@@ -246,10 +263,13 @@ int server_run(struct server *server, int control_fd)
     server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (server->epoll_fd < 0)
         return -errno;
-    int r = add_connection(server, control_fd, true);
+    struct connection *control = NULL;
+    int r = new_connection(server, control_fd, &control);
 
-    if (r == 0)
-        r = server_say_ready(server, control_fd, 0, STEP_NONE);
+    if (r < 0)
+        return r;
+    control->is_control = true;
+    r = server_say_ready(server, control_fd, 0, STEP_NONE);
     if (r < 0)
         return r;
     while (!server->is_closing || server->cells != NULL) {

@@ -20,7 +20,7 @@
 struct server;
 struct server_cell;
 
-enum watch_kind { WATCH_CONNECTION, WATCH_CHANNEL, WATCH_PID };
+enum watch_kind { WATCH_CONNECTION, WATCH_CHANNEL, WATCH_PID, WATCH_CANDIDATES };
 
 struct watch {
     enum watch_kind kind;
@@ -35,6 +35,9 @@ struct connection {
     struct server_cell *waiting_for; /* the cell whose START, EXEC or END is under way */
     uint32_t waiting_kind;           /* enum request_kind, 0: none */
     uint32_t waiting_process;
+    /* From within this grading cell: it may start one candidate, end it, and no more. */
+    struct server_cell *grading;
+    bool has_asked; /* that one was started, or refused */
 };
 
 /* A process of ours that belongs to a cell: its init, or the keeper of a further program. */
@@ -90,7 +93,17 @@ struct server_cell {
     int leaf; /* native: its cgroup, -1: none */
     struct wire_usage usage;
     int namespace_fds[NAMESPACE_FDS];
-    char *places; /* tempdir: paths of the cell that are elsewhere in truth */
+    /* CELL_GRADER: where its programs ask for candidates, what those are made of, how many are. */
+    int listener_fd; /* -1: none */
+    struct watch listener_watch;
+    bool is_listening;
+    struct recipe *recipe;
+    uint32_t candidate_count;        /* cells */
+    uint32_t candidate_connections;  /* their number has a limit, and each has one cell at most */
+    uint32_t candidate_failures;     /* that the machine is to blame for */
+    struct server_cell *grading;     /* CELL_CANDIDATE: whose workspace it shares */
+    struct wire_exit candidate_exit; /* CELL_CANDIDATE: told when nothing of it is left */
+    char *places;                    /* tempdir: paths of the cell that are elsewhere in truth */
 };
 
 /* A request with what came along. */
@@ -99,7 +112,8 @@ struct input {
     const int *fds;
     size_t fd_count;
     const char *blob;
-    uid_t uid; /* who sent it, as the kernel says */
+    const char *strings; /* of the command: the blob, but for a candidate */
+    uid_t uid;           /* who sent it, as the kernel says */
     gid_t gid;
 };
 
@@ -147,6 +161,11 @@ struct workspace *server_workspace_new(struct connection *connection, uint32_t r
 struct workspace *server_find_workspace(struct server *server, struct connection *connection,
                                         uint32_t cell_id) nonnull(1);
 
+void server_workspace_unref(struct server *server, struct workspace *workspace) nonnull(1);
+/* Descriptors of a report, of which it leaves -1 where it took one. */
+void server_take_fds(struct server_cell *cell, const struct child_report *report, int *fds,
+                     size_t count) nonnull(1, 2, 3);
+
 /* server_cells.c */
 void server_child_reports(struct server *server, struct child *child) nonnull(1, 2);
 void server_child_ends(struct server *server, struct child *child) nonnull(1, 2);
@@ -165,3 +184,30 @@ must_check int server_watch(struct server *server, int fd, struct watch *watch) 
  * same open file, and the loop would hear of it with the watch already freed.
  */
 void server_unwatch(const struct server *server, int *fd) nonnull(1, 2);
+must_check int server_add_connection(struct server *server, int socket, struct server_cell *grading)
+    nonnull(1);
+void server_close_connection(struct server *server, struct connection *connection) nonnull(1, 2);
+
+/* server_cells.c, for server_candidates.c */
+struct server_cell *server_find_cell(struct server *server, const struct connection *connection,
+                                     uint32_t id) nonnull(1);
+void server_reply_error(struct connection *connection, int r, enum cell_step step);
+/* Makes a cell of what was checked; false: it failed and is answered. Else its child's word is. */
+bool server_start_cell(struct server *server, struct connection *connection,
+                       const struct input *input) nonnull(1, 2, 3);
+must_check bool server_has_rights(const struct server *server, const struct connection *connection,
+                                  const struct input *input) nonnull(1, 2, 3);
+/* For a cell that ends: nothing, unless it waited for its last candidate. */
+void server_cell_settle(struct server *server, struct server_cell *cell) nonnull(1, 2);
+
+/* server_candidates.c */
+must_check int server_handle_recipe(struct server *server, struct connection *connection,
+                                    struct input *input) nonnull(1, 2, 3);
+/* All that a connection from within a grading cell may say. */
+must_check int server_handle_candidate(struct server *server, struct connection *connection,
+                                       struct input *input) nonnull(1, 2, 3);
+void server_accept_candidate(struct server *server, struct server_cell *grading) nonnull(1, 2);
+/* Ends the grading cell's candidates and takes no more. */
+void server_end_candidates(struct server *server, struct server_cell *grading) nonnull(1, 2);
+void server_leave_grading(struct server *server, struct connection *connection) nonnull(1, 2);
+void server_recipe_free(struct recipe *recipe);

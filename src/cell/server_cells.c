@@ -21,33 +21,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* --- workspaces */
-
-struct workspace *server_workspace_new(struct connection *connection, uint32_t role)
-{
-    struct workspace *workspace = mem_new(1, sizeof(*workspace));
-
-    *workspace = (struct workspace){.references = 1,
-                                    .role = role,
-                                    .connection = connection,
-                                    .mount_fd = -1,
-                                    .upper_fd = -1,
-                                    .slot = -1};
-    return workspace;
-}
-
-static void unref_workspace(struct server *server, struct workspace *workspace)
-{
-    if (workspace == NULL || --workspace->references > 0)
-        return;
-    server->driver->drop(server, workspace);
-    close_fd(&workspace->mount_fd);
-    close_fd(&workspace->upper_fd);
-    free(workspace->directory);
-    free(workspace);
-}
-
-static struct server_cell *find_cell(struct server *server, const struct connection *connection,
+struct server_cell *server_find_cell(struct server *server, const struct connection *connection,
                                      uint32_t id)
 {
     for (struct server_cell *cell = server->cells; cell != NULL; cell = cell->next) {
@@ -55,45 +29,6 @@ static struct server_cell *find_cell(struct server *server, const struct connect
             return cell;
     }
     return NULL;
-}
-
-struct workspace *server_find_workspace(struct server *server, struct connection *connection,
-                                        uint32_t cell_id)
-{
-    struct server_cell *cell = find_cell(server, connection, cell_id);
-
-    if (cell == NULL || cell->state != SERVER_CELL_ENDED || cell->workspace == NULL ||
-        cell->workspace->in_use)
-        return NULL;
-    return cell->workspace;
-}
-
-/* Descriptors that a set-up handed over, in the order workspace, upper, namespaces. */
-static void take_fds(struct server_cell *cell, const struct child_report *report, int *fds)
-{
-    struct workspace *workspace = cell->collected != NULL ? cell->collected : cell->workspace;
-    size_t next = 0;
-
-    if (report->workspace_fds > 0 && workspace != NULL) {
-        bool is_upper = cell->collected != NULL && workspace->layered;
-        int *slot = is_upper ? &workspace->upper_fd : &workspace->mount_fd;
-
-        close_fd(slot);
-        *slot = fds[next];
-        fds[next++] = -1;
-    }
-    if (report->workspace_fds > 1 && workspace != NULL) {
-        close_fd(&workspace->upper_fd);
-        workspace->upper_fd = fds[next];
-        fds[next++] = -1;
-        workspace->layered = true;
-    }
-    if (report->namespace_fds != NAMESPACE_FDS)
-        return;
-    for (size_t i = 0; i < NAMESPACE_FDS; i++) {
-        cell->namespace_fds[i] = fds[next];
-        fds[next++] = -1;
-    }
 }
 
 /* --- children */
@@ -119,10 +54,15 @@ static void send_exit(struct child *child, const struct wire_exit *exit)
     struct message message = {
         .kind = MESSAGE_EXIT, .cell_id = child->cell->id, .process = child->process, .exit = *exit};
 
+    message.detail = child->cell->candidate_failures;
     if (child->process == 0 || child->has_exited || !child->is_ready)
         return;
     child->has_exited = true;
     message.exit.end_ns = sys_now_ns();
+    if (child->cell->grading != NULL) {
+        child->cell->candidate_exit = message.exit;
+        return;
+    }
     server_reply(child->cell->connection, &message);
 }
 
@@ -133,6 +73,7 @@ static bool is_awaited(const struct child *child)
 
     return connection != NULL && connection->waiting_for == cell &&
            (connection->waiting_kind == REQUEST_START ||
+            connection->waiting_kind == REQUEST_CANDIDATE ||
             (connection->waiting_kind == REQUEST_EXEC &&
              connection->waiting_process == child->process));
 }
@@ -149,6 +90,10 @@ static void reply_ready(struct server *server, struct child *child,
         cell->layered = report->layered != 0;
         cell->protections |= report->protections;
         cell->protections |= server->driver->inspect(server, cell);
+        /* Others are looked at by who asked for them; a candidate's asker is not to be trusted. */
+        if (cell->grading != NULL &&
+            (cell_mandatory(server->machine.tier, false) & ~cell->protections) != 0)
+            reply.error = EPERM;
         if (cell->state == SERVER_CELL_STARTING)
             cell->state = SERVER_CELL_LIVE;
     }
@@ -157,14 +102,16 @@ static void reply_ready(struct server *server, struct child *child,
     reply.init_pid = cell->init_pid;
     if (is_awaited(child))
         server_reply(cell->connection, &reply);
+    if (reply.error != 0)
+        server_cell_end(server, cell);
 }
 
 static void take_report(struct server *server, struct child *child,
-                        const struct child_report *report, int *fds)
+                        const struct child_report *report, int *fds, size_t count)
 {
     switch ((enum report_kind)report->kind) {
     case REPORT_FDS:
-        take_fds(child->cell, report, fds);
+        server_take_fds(child->cell, report, fds, count);
         return;
     case REPORT_READY:
         reply_ready(server, child, report);
@@ -175,6 +122,8 @@ static void take_report(struct server *server, struct child *child,
         return;
     case REPORT_EXIT:
         send_exit(child, &report->exit);
+        if (child->cell->grading != NULL)
+            server_cell_end(server, child->cell); /* with all that its command left running */
         return;
     case REPORT_COUNT:
         child->cell->killed += report->count;
@@ -197,7 +146,7 @@ static bool read_report(struct server *server, struct child *child)
         server_unwatch(server, &child->channel);
         return false;
     }
-    take_report(server, child, &report, fds);
+    take_report(server, child, &report, fds, count);
     for (size_t i = 0; i < count; i++)
         close_fd(&fds[i]);
     return true;
@@ -233,15 +182,31 @@ static void reply_failure(struct child *child)
 
     if (reply.error == 0)
         reply.error = ECHILD;
+    /* Not those that asked for the impossible, or went away meanwhile. */
+    if (child->cell->grading != NULL && child->cell->state == SERVER_CELL_STARTING &&
+        reply.step != STEP_REQUEST && reply.step < STEP_CWD)
+        child->cell->grading->candidate_failures++;
     if (is_awaited(child))
         server_reply(child->cell->connection, &reply);
 }
 
-static void cell_ended(struct server *server, struct server_cell *cell)
+/* What a candidate left behind is nobody's: its end is told, and that is all. */
+static void candidate_ended(struct server *server, struct server_cell *cell)
+{
+    struct message message = {
+        .kind = MESSAGE_EXIT, .cell_id = cell->id, .process = 1, .exit = cell->candidate_exit};
+
+    server_reply(cell->connection, &message);
+    server_cell_free(server, cell);
+}
+
+void server_cell_settle(struct server *server, struct server_cell *cell)
 {
     struct connection *connection = cell->connection;
     struct message reply = {.kind = MESSAGE_REPLY, .cell_id = cell->id, .processes = cell->killed};
 
+    if (cell->children != NULL || cell->candidate_count > 0)
+        return;
     cell->state = SERVER_CELL_ENDED;
     cell->end_ns = sys_now_ns();
     server->driver->ended(server, cell);
@@ -250,8 +215,12 @@ static void cell_ended(struct server *server, struct server_cell *cell)
         cell->workspace->in_use = false;
     if (cell->collected != NULL) {
         cell->collected->in_use = false;
-        unref_workspace(server, cell->collected);
+        server_workspace_unref(server, cell->collected);
         cell->collected = NULL;
+    }
+    if (cell->grading != NULL) {
+        candidate_ended(server, cell);
+        return;
     }
     if (connection == NULL) {
         server_cell_free(server, cell);
@@ -287,8 +256,7 @@ void server_child_ends(struct server *server, struct child *child)
     } else if (was_init && cell->state == SERVER_CELL_LIVE) {
         server_cell_end(server, cell);
     }
-    if (cell->children == NULL)
-        cell_ended(server, cell);
+    server_cell_settle(server, cell);
 }
 
 /* --- cells */
@@ -305,20 +273,26 @@ static struct server_cell *new_cell(struct server *server, struct connection *co
         .ptrace_denied = request->ptrace_denied != 0,
         .limits = request->limits,
         .leaf = -1,
+        .listener_fd = -1,
+        .listener_watch = {WATCH_CANDIDATES, cell},
+        .grading = connection->grading,
         .next = server->cells,
     };
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
         cell->namespace_fds[i] = -1;
     server->cells = cell;
     server->cell_count++;
+    if (cell->grading != NULL)
+        cell->grading->candidate_count++;
     return cell;
 }
 
 void server_cell_free(struct server *server, struct server_cell *cell)
 {
     struct server_cell **link = &server->cells;
+    struct server_cell *grading = cell->grading;
 
-    ASSERT(cell->children == NULL);
+    ASSERT(cell->children == NULL && cell->candidate_count == 0);
     server->driver->ended(server, cell); /* one that never began */
     while (*link != cell)
         link = &(*link)->next;
@@ -326,12 +300,19 @@ void server_cell_free(struct server *server, struct server_cell *cell)
     server->cell_count--;
     if (cell->workspace != NULL && cell->state != SERVER_CELL_ENDED)
         cell->workspace->in_use = false;
-    unref_workspace(server, cell->workspace);
-    unref_workspace(server, cell->collected);
+    server_workspace_unref(server, cell->workspace);
+    server_workspace_unref(server, cell->collected);
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
         close_fd(&cell->namespace_fds[i]);
+    server_unwatch(server, &cell->listener_fd);
+    server_recipe_free(cell->recipe);
     free(cell->places);
     free(cell);
+    if (grading == NULL)
+        return;
+    grading->candidate_count--;
+    if (grading->state == SERVER_CELL_ENDING)
+        server_cell_settle(server, grading);
 }
 
 static void force(struct server_cell *cell)
@@ -349,6 +330,7 @@ void server_cell_end(struct server *server, struct server_cell *cell)
 
     cell->state = SERVER_CELL_ENDING;
     cell->end_began_ns = sys_now_ns();
+    server_end_candidates(server, cell);
     /* A set-up does not listen yet. */
     if (is_starting)
         force(cell);
@@ -392,7 +374,7 @@ void server_forget_connection(struct server *server, struct connection *connecti
 
 /* --- requests */
 
-static void reply_error(struct connection *connection, int r, enum cell_step step)
+void server_reply_error(struct connection *connection, int r, enum cell_step step)
 {
     struct message reply = {.kind = MESSAGE_REPLY, .error = -r, .step = step};
 
@@ -432,7 +414,7 @@ static int launch(struct server *server, struct connection *connection, struct c
         /* It has no watcher. */
         if (child->pidfd >= 0 && sys_pidfd_kill(child->pidfd, SIGKILL) == 0)
             (void)!sys_reap(child->pidfd, &status); /* its end is all that matters */
-        reply_error(connection, r, child->step);
+        server_reply_error(connection, r, child->step);
         server_unwatch(server, &child->channel);
         server_unwatch(server, &child->pidfd);
         free(child);
@@ -451,7 +433,7 @@ static int launch(struct server *server, struct connection *connection, struct c
  * directory; but anyone may open anything O_PATH. Such a descriptor from a trial shows no right to
  * what it names, so it is not mounted for it; and the only worker is the one of the start.
  */
-static bool has_rights(const struct server *server, const struct connection *connection,
+bool server_has_rights(const struct server *server, const struct connection *connection,
                        const struct input *input)
 {
     const struct request_start *request = &input->request->start;
@@ -471,6 +453,24 @@ static bool has_rights(const struct server *server, const struct connection *con
            status.st_dev == server->worker.st_dev && status.st_ino == server->worker.st_ino;
 }
 
+bool server_start_cell(struct server *server, struct connection *connection,
+                       const struct input *input)
+{
+    const struct request_start *request = &input->request->start;
+    struct server_cell *cell = new_cell(server, connection, request);
+    struct child *child = new_child(cell, true, request->command.argc > 0 ? 1 : 0);
+
+    cell->process_count = 1;
+    if (launch(server, connection, child, input) < 0) {
+        server_cell_free(server, cell);
+        return false;
+    }
+    cell->init_pid = child->pid;
+    if (cell->workspace != NULL)
+        cell->workspace->in_use = true;
+    return true;
+}
+
 static int handle_start(struct server *server, struct connection *connection, struct input *input)
 {
     const struct request_start *request = &input->request->start;
@@ -478,12 +478,12 @@ static int handle_start(struct server *server, struct connection *connection, st
 
     if (r < 0)
         return r;
-    if (!has_rights(server, connection, input)) {
-        reply_error(connection, -EPERM, STEP_REQUEST);
+    if (!server_has_rights(server, connection, input)) {
+        server_reply_error(connection, -EPERM, STEP_REQUEST);
         return 0;
     }
     if (server->cell_count >= SERVER_CELLS_MAX || server->is_closing) {
-        reply_error(connection, -EAGAIN, STEP_REQUEST);
+        server_reply_error(connection, -EAGAIN, STEP_REQUEST);
         return 0;
     }
     uint64_t size = request_blob_bytes(&request->command, request->texts, request->text_count);
@@ -491,17 +491,8 @@ static int handle_start(struct server *server, struct connection *connection, st
     r = request_map_blob(input->fds[request->blob_fd], size, &input->blob);
     if (r < 0)
         return r;
-    struct server_cell *cell = new_cell(server, connection, request);
-    struct child *child = new_child(cell, true, request->command.argc > 0 ? 1 : 0);
-
-    cell->process_count = 1;
-    if (launch(server, connection, child, input) < 0) {
-        server_cell_free(server, cell);
-    } else {
-        cell->init_pid = child->pid;
-        if (cell->workspace != NULL)
-            cell->workspace->in_use = true;
-    }
+    input->strings = input->blob;
+    (void)!server_start_cell(server, connection, input); /* has answered when it failed */
     void *mapped;
 
     memcpy(&mapped, &input->blob, sizeof(mapped));
@@ -512,13 +503,13 @@ static int handle_start(struct server *server, struct connection *connection, st
 static int handle_exec(struct server *server, struct connection *connection, struct input *input)
 {
     const struct request_exec *request = &input->request->exec;
-    struct server_cell *cell = find_cell(server, connection, request->header.cell_id);
+    struct server_cell *cell = server_find_cell(server, connection, request->header.cell_id);
     int r = request_check_exec(request, input->fds, input->fd_count);
 
     if (r < 0)
         return r;
     if (cell == NULL || cell->state != SERVER_CELL_LIVE || cell->role == CELL_WORKER) {
-        reply_error(connection, -ESRCH, STEP_REQUEST);
+        server_reply_error(connection, -ESRCH, STEP_REQUEST);
         return 0;
     }
     uint64_t size = request_blob_bytes(&request->command, NULL, 0);
@@ -537,11 +528,11 @@ static int handle_exec(struct server *server, struct connection *connection, str
 
 static int handle_end(struct server *server, struct connection *connection, uint32_t id)
 {
-    struct server_cell *cell = find_cell(server, connection, id);
+    struct server_cell *cell = server_find_cell(server, connection, id);
     struct message reply = {.kind = MESSAGE_REPLY, .cell_id = id};
 
     if (cell == NULL) {
-        reply_error(connection, -ESRCH, STEP_REQUEST);
+        server_reply_error(connection, -ESRCH, STEP_REQUEST);
         return 0;
     }
     if (cell->state == SERVER_CELL_ENDED) {
@@ -559,11 +550,11 @@ static int handle_end(struct server *server, struct connection *connection, uint
 
 static int handle_release(struct server *server, struct connection *connection, uint32_t id)
 {
-    struct server_cell *cell = find_cell(server, connection, id);
+    struct server_cell *cell = server_find_cell(server, connection, id);
     struct message reply = {.kind = MESSAGE_REPLY, .cell_id = id};
 
     if (cell == NULL || cell->state != SERVER_CELL_ENDED) {
-        reply_error(connection, -ESRCH, STEP_REQUEST);
+        server_reply_error(connection, -ESRCH, STEP_REQUEST);
         return 0;
     }
     server_cell_free(server, cell);
@@ -584,9 +575,12 @@ int server_handle(struct server *server, struct connection *connection, struct i
         return input->fd_count > 0 ? -EBADMSG : handle_end(server, connection, header->cell_id);
     case REQUEST_RELEASE:
         return input->fd_count > 0 ? -EBADMSG : handle_release(server, connection, header->cell_id);
+    case REQUEST_RECIPE:
+        return server_handle_recipe(server, connection, input);
     case REQUEST_CONNECT:
     case REQUEST_CGROUPS:
-        break; /* the loop's */
+    case REQUEST_CANDIDATE:
+        break; /* the loop's, and grading cells' alone */
     }
     return -EBADMSG;
 }

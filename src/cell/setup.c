@@ -208,7 +208,7 @@ static int start_program(struct setup *setup, pid_t *ret)
             return r;
     }
     setup->step = STEP_EXEC;
-    int r = program_prepare(program, &setup->request->command, setup->fds, setup->blob);
+    int r = program_prepare(program, &setup->request->command, setup->fds, setup->strings);
 
     if (r < 0) {
         setup->step = STEP_REQUEST;
@@ -303,10 +303,15 @@ static void hand_over(const struct setup *setup)
     size_t count = setup->kept_count;
 
     memcpy(fds, setup->kept_fds, count * sizeof(fds[0]));
-    if (setup->machine->tier != TIER_A && setup->request->role != CELL_WORKER) {
+    if (setup->machine->tier != TIER_A && setup->request->role != CELL_WORKER &&
+        setup->request->role != CELL_CANDIDATE) {
         memcpy(fds + count, setup->namespaces, sizeof(setup->namespaces));
         count += NAMESPACE_FDS;
         report.namespace_fds = NAMESPACE_FDS;
+    }
+    if (setup->listener_fd >= 0) {
+        fds[count++] = setup->listener_fd;
+        report.listener_fds = 1;
     }
     if (count > 0)
         report_send(setup->channel, &report, fds, count);

@@ -43,7 +43,7 @@ extern const char *const root_link_names[ROOT_LINKS];
 /* A child's word to the server, over its channel. */
 enum report_kind {
     REPORT_FAILED = 1,
-    REPORT_FDS,   /* descriptors: workspace, upper, namespaces */
+    REPORT_FDS,   /* descriptors: workspace, upper, namespaces, listener */
     REPORT_READY, /* everything is in force */
     REPORT_EXIT,  /* of its program */
     REPORT_COUNT, /* processes killed at the end */
@@ -57,11 +57,11 @@ struct child_report {
     uint32_t layered;
     uint32_t workspace_fds; /* 0 to 2 */
     uint32_t namespace_fds; /* 0 or NAMESPACE_FDS */
-    uint32_t reserved;
+    uint32_t listener_fds;  /* 0 or 1 */
     uint64_t count;
     struct wire_exit exit;
 };
-#define REPORT_FDS_MAX (2 + NAMESPACE_FDS)
+#define REPORT_FDS_MAX (2 + NAMESPACE_FDS + 1)
 
 /* The program that a cell starts, and who it becomes. */
 struct program {
@@ -96,7 +96,7 @@ struct setup {
     int trees[CELL_MOUNTS_MAX]; /* detached clones that the monitor made; -1: not made */
     int etc_tree, root_tree;
     int layers[CELL_LAYERS_MAX]; /* idmapped clones, likewise */
-    int workspace_fd;            /* KEEP: its mount */
+    int workspace_fd;            /* KEEP, SHARED: its mount */
     int collect_fd;              /* CELL_WORKER: the workspace to collect */
     bool collect_has_marks;
     bool copy_instead; /* the layers cannot be overlaid */
@@ -104,6 +104,8 @@ struct setup {
     uid_t uid, init_uid;
     gid_t gid;
     const char *blob;
+    const char *strings; /* of the command */
+    int listener_fd;     /* CELL_GRADER: where its programs ask for candidates */
     /* under way */
     int scratch_fd, root_fd;
     int namespaces[NAMESPACE_FDS]; /* user namespaces only */
@@ -151,6 +153,10 @@ must_check int overlay_mount(const struct overlay *overlay, uint64_t attributes)
 /* workspace.c: /workspace, HOME, /tmp, /dev/shm. */
 must_check int workspace_make(struct setup *setup) nonnull(1);
 must_check int workspace_collect(struct setup *setup) nonnull(1);
+
+/* candidate.c: a socket and its point, before the root is mounted; then it on that. */
+must_check int candidate_listen(struct setup *setup) nonnull(1);
+must_check int candidate_attach(struct setup *setup) nonnull(1);
 
 /* copy.c: everything below from_fd into to_fd. Modes kept without set-id bits, owner as given (-1:
  * none). */

@@ -51,8 +51,14 @@ char *tempdir_places(const struct request_start *request, const int *fds)
     for (uint32_t i = 0; i < request->text_count; i++) {
         const char *target = request->texts[i].target;
 
-        if (!is_synthesised(target))
-            buf_append(&places, target, strlen(target) + 1);
+        if (is_synthesised(target))
+            continue;
+        buf_append(&places, target, strlen(target) + 1);
+        /* A program may be found by PATH. */
+        if (request->texts[i].executable != 0) {
+            buf_append(&places, target, (size_t)(strrchr(target, '/') - target));
+            buf_append(&places, "", 1);
+        }
     }
     buf_append(&places, "", 1);
     return mem_dup(places.data, places.size_bytes);

@@ -90,6 +90,30 @@ static void takes_what_the_client_makes(void **state)
     assert_int_equal(request_check_start(&request, fds, FD_COUNT), 0);
 }
 
+/* What candidates are made of: the trees and texts of an agent, but no layer and no command. */
+static void fill_recipe(struct request_start *request)
+{
+    fill_agent(request);
+    request->role = CELL_CANDIDATE;
+    request->workspace_kind = CELL_WORKSPACE_SHARED;
+    request->layer_count = 0;
+    request->command.argc = request->command.envc = 0;
+}
+
+static void fill_candidate(struct request_exec *request)
+{
+    *request = (struct request_exec){
+        .header = {.magic = PROTOCOL_MAGIC, .kind = REQUEST_CANDIDATE},
+        .blob_fd = BLOB_FD,
+        .command = {.argc = 1, .envc = 1, .strings_bytes = sizeof(STRINGS), .fd_count = 3},
+    };
+    for (size_t i = 0; i < CELL_FDS_MAX; i++)
+        request->command.fds[i] = -1;
+    request->command.fds[0] = FILE_FD;
+    request->command.fds[1] = SOCKET_LIKE_FD;
+    set_text(request->command.cwd, "/workspace/a");
+}
+
 /* A change to a good request that makes it a bad one. */
 struct patch {
     size_t offset, size;
@@ -118,13 +142,15 @@ static void apply(struct request_start *request, const struct patch *patch)
 }
 
 static const struct patch bad_for_agents[] = {
-    AT(role, 3),
+    AT(role, 9),
     AT(role, CELL_WORKER),
+    AT(role, CELL_CANDIDATE),
     AT(ptrace_denied, 2),
     AT(root_fd, FILE_FD),
     AT(root_fd, FD_COUNT),
     AT(workspace_kind, CELL_WORKSPACE_NONE),
     AT(workspace_kind, CELL_WORKSPACE_KEEP),
+    AT(workspace_kind, CELL_WORKSPACE_SHARED),
     AT(workspace_kind, 9),
     AT(layer_count, CELL_LAYERS_MAX + 1),
     AT(layer_count, 2), /* the second is no descriptor */
@@ -230,6 +256,78 @@ static void refuses_each_bad_field_of_a_workers_cell(void **state)
     }
 }
 
+static void takes_recipes_of_what_agents_see_alone(void **state)
+{
+    static const struct patch bad[] = {
+        AT(role, CELL_AGENT),
+        AT(role, CELL_GRADER),
+        AT(workspace_kind, CELL_WORKSPACE_COPY),
+        AT(workspace_kind, CELL_WORKSPACE_KEEP),
+        AT(keep_cell_id, 1),
+        AT(collect_cell_id, 1),
+        AT(layer_count, 1),
+        AT(command.argc, 1),
+        AT(program_fd, FILE_FD),
+        AT(mounts[0].flags, WIRE_MOUNT_WRITABLE),
+        AT(mounts[0].flags, WIRE_MOUNT_HIDDEN_PARENT),
+        TEXT_AT(mounts[0].target, "/workspace"),
+        TEXT_AT(texts[0].target, "/home/agent/x"),
+    };
+    struct request_start request;
+
+    (void)state;
+    fill_recipe(&request);
+    assert_int_equal(request_check_recipe(&request, fds, FD_COUNT), 0);
+    assert_int_not_equal(request_check_start(&request, fds, FD_COUNT), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        fill_recipe(&request);
+        apply(&request, &bad[i]);
+        if (request_check_recipe(&request, fds, FD_COUNT) == 0)
+            fail_msg("bad recipe %zu was taken", i);
+    }
+}
+
+static int check_candidate(const char *cwd, int32_t stdin_fd, uint32_t fd_count, uint32_t cell)
+{
+    struct request_exec request;
+
+    fill_candidate(&request);
+    set_text(request.command.cwd, cwd);
+    request.command.fds[0] = stdin_fd;
+    request.command.fd_count = fd_count;
+    request.header.cell_id = cell;
+    return request_check_candidate(&request, fds, FD_COUNT);
+}
+
+static void takes_of_a_grading_cell_a_command_alone(void **state)
+{
+    struct request_exec request;
+
+    (void)state;
+    assert_int_equal(check_candidate("/workspace/a", FILE_FD, 3, 0), 0);
+    assert_int_equal(check_candidate("", -1, 3, 0), 0);
+    /* A directory, or a mere path, would lead out of the candidate's cell. */
+    assert_int_equal(check_candidate("", DIR_FD, 3, 0), -EBADMSG);
+    assert_int_equal(check_candidate("", FD_COUNT, 3, 0), -EBADMSG);
+    assert_int_equal(check_candidate("", FILE_FD, 4, 0), -EBADMSG);
+    assert_int_equal(check_candidate("", FILE_FD, 3, 1), -EBADMSG);
+    assert_int_equal(check_candidate("/", FILE_FD, 3, 0), -EBADMSG);
+    assert_int_equal(check_candidate("/workspaces", FILE_FD, 3, 0), -EBADMSG);
+    assert_int_equal(check_candidate("/workspace/../graders", FILE_FD, 3, 0), -EBADMSG);
+    assert_int_equal(check_candidate("workspace", FILE_FD, 3, 0), -EBADMSG);
+    fill_candidate(&request);
+    request.command.controlling_tty = 1;
+    assert_int_equal(request_check_candidate(&request, fds, FD_COUNT), -EBADMSG);
+    fill_candidate(&request);
+    request.command.argc = 0;
+    assert_int_equal(request_check_candidate(&request, fds, FD_COUNT), -EBADMSG);
+    fill_candidate(&request);
+    request.blob_fd = FILE_FD;
+    assert_int_equal(request_check_candidate(&request, fds, FD_COUNT), -EBADMSG);
+    fill_candidate(&request);
+    assert_int_equal(request_check_candidate(&request, fds, CANDIDATE_FDS_MAX + 1), -EBADMSG);
+}
+
 static void refuses_strings_that_do_not_end(void **state)
 {
     struct request_start request;
@@ -323,6 +421,8 @@ int main(void)
         cmocka_unit_test(takes_what_the_client_makes),
         cmocka_unit_test(refuses_each_bad_field_of_an_agents_cell),
         cmocka_unit_test(refuses_each_bad_field_of_a_workers_cell),
+        cmocka_unit_test(takes_recipes_of_what_agents_see_alone),
+        cmocka_unit_test(takes_of_a_grading_cell_a_command_alone),
         cmocka_unit_test(refuses_strings_that_do_not_end),
         cmocka_unit_test(refuses_a_blob_that_can_still_change),
         cmocka_unit_test(knows_the_sizes_of_requests),

@@ -404,6 +404,8 @@ int view_build(struct setup *setup)
         r = view_make_points(setup);
     if (r == 0)
         r = write_texts(setup);
+    if (r == 0 && setup->request->role == CELL_GRADER)
+        r = candidate_listen(setup);
     if (r == 0)
         r = open_root(setup);
     if (r == 0)
@@ -412,6 +414,11 @@ int view_build(struct setup *setup)
         r = attach_etc(setup);
     if (r < 0 || setup->request->role == CELL_WORKER)
         return r;
+    if (setup->request->role == CELL_GRADER) {
+        r = candidate_attach(setup);
+        if (r < 0)
+            return r;
+    }
     r = attach_proc(setup);
     if (r < 0)
         return r;

@@ -181,6 +181,8 @@ int workspace_make(struct setup *setup)
     setup->step = STEP_WORKSPACE;
     if (setup->request->workspace_kind == CELL_WORKSPACE_KEEP)
         r = keep_workspace(setup);
+    else if (setup->request->workspace_kind == CELL_WORKSPACE_SHARED)
+        r = view_attach(setup, setup->workspace_fd, CELL_WORKSPACE_PATH, true);
     else if (setup->request->workspace_kind != CELL_WORKSPACE_NONE)
         r = make_layered(setup);
     if (r == 0)

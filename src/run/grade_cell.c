@@ -48,11 +48,30 @@ static void add_suite_variable(struct grade_cell *cell, const char *name)
     add_variable(cell, name, moved);
 }
 
+/* A tempdir has no cells, so none of a candidate's: see add_candidate(). */
+static bool has_candidates(const struct grade_cell *cell)
+{
+    return monitor_candidate_mount(cell->options.monitor).fd >= 0;
+}
+
+static void put_first_in_path(struct str_list *env, const char *dir)
+{
+    for (size_t i = 0; i < env->count; i++) {
+        if (!str_starts(env->items[i], "PATH="))
+            continue;
+        char *longer = str_format("PATH=%s:%s", dir, env->items[i] + strlen("PATH="));
+
+        free(env->items[i]);
+        env->items[i] = longer;
+    }
+}
+
 static void make_env(struct grade_cell *cell)
 {
     const struct private_stage *stage = cell->options.private_stage;
 
     cell_env_default(&cell->env);
+    put_first_in_path(&cell->env, CELL_CANDIDATE_DIR);
     add_variable(cell, "CLOSEDBOOK_TRIAL", cell->trial_path);
     /* Nothing below HOME is a tool of the grader. */
     add_variable(cell, "PYTHONNOUSERSITE", "1");
@@ -187,6 +206,46 @@ static int add_events(const struct grade_cell *cell, struct cell_spec *spec, str
     return add_text(spec, cell->events_path, options->events, err);
 }
 
+/* Candidates see what the agent saw, but for the workspace, which is as the grader has it. */
+static int allow_candidates(struct grade_cell *cell, struct error **err)
+{
+    struct cell_spec recipe = {.etc_fd = -1};
+    int r = view_fill_cell(cell->options.view, NULL, CELL_CANDIDATE, &recipe, err);
+
+    return r < 0 ? r : cell_allow_candidates(cell->cell, &recipe, err);
+}
+
+/*
+ * The tempdir driver has no cells, so what it calls as-candidate runs the command where it is asked
+ * for. Its trials are UNPROTECTED, and say so.
+ */
+static const char plain_candidate[] = "#!/bin/sh\n"
+                                      "limit=\n"
+                                      "unset TASK_DIR REFERENCE_DIR INPUT_DIR CLOSEDBOOK_TRIAL\n"
+                                      "while :; do\n"
+                                      "  case $1 in\n"
+                                      "    --timeout) limit=$2; shift 2 ;;\n"
+                                      "    --timeout=*) limit=${1#*=}; shift ;;\n"
+                                      "    --env) export \"$2\"; shift 2 ;;\n"
+                                      "    --env=*) export \"${1#*=}\"; shift ;;\n"
+                                      "    --) shift; break ;;\n"
+                                      "    *) break ;;\n"
+                                      "  esac\n"
+                                      "done\n"
+                                      "exec ${limit:+timeout -s KILL} $limit \"$@\"\n";
+
+static int add_candidate(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
+{
+    /* A native cell's is the program, which view_fill_cell() has mounted. */
+    if (monitor_facts(cell->options.monitor)->driver != CELL_TEMPDIR)
+        return 0;
+    int r = add_text(spec, CELL_CANDIDATE_PATH, plain_candidate, err);
+
+    if (r == 0)
+        spec->texts[spec->text_count - 1].executable = true;
+    return r;
+}
+
 static int start_cell(struct grade_cell *cell, const struct cell *keep, struct error **err)
 {
     const struct grade_cell_options *options = &cell->options;
@@ -197,6 +256,8 @@ static int start_cell(struct grade_cell *cell, const struct cell *keep, struct e
         r = add_private(cell, &spec, err);
     if (r == 0 && options->program != NULL)
         r = add_mount(&spec, *options->program, err);
+    if (r == 0)
+        r = add_candidate(cell, &spec, err);
     if (r == 0)
         r = add_events(cell, &spec, err);
     if (r == 0)
@@ -210,6 +271,8 @@ static int start_cell(struct grade_cell *cell, const struct cell *keep, struct e
             (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP, .keep_cell_id = cell_id(keep)};
 
     r = cell_start(options->monitor, &spec, &cell->cell, err);
+    if (r == 0 && has_candidates(cell))
+        r = allow_candidates(cell, err);
     return r < 0 ? error_wrap(err, r, "grading cell") : 0;
 }
 
@@ -263,6 +326,10 @@ static int wait_command(struct grade_cell *cell, uint32_t process, int *fds,
     fds[1] = captures[1].fd;
     if (r < 0)
         return error_wrap(err, r, "grading cell");
+    if (end == CELL_EXITED && cell_candidate_failures(cell->cell) > 0)
+        return error_set(err, ERROR_SYSTEM,
+                         "grading cell: %u candidates could not be made; standard error has: %s",
+                         cell_candidate_failures(cell->cell), buf_text(&result->err));
     result->out_cut = captures[0].bytes_seen > result->out.size_bytes;
     result->err_cut = captures[1].bytes_seen > result->err.size_bytes;
     result->timed_out = end != CELL_EXITED;

@@ -138,8 +138,11 @@ static int start_native(struct session *session, struct check *check, struct err
         r = find_program("closedbook-worker", "collect", &session->worker_program, err);
     if (r == 0)
         r = find_program("closedbook-probe", "evidence", &session->probe_program, err);
+    if (r == 0)
+        r = find_program("as-candidate", "cell", &session->candidate_program, err);
     if (r < 0)
         return r;
+    options.candidate_program = session->candidate_program;
     options.cell_program = session->cell_program;
     options.worker_program = session->worker_program;
     /* A machine without native cells can still plan, report and run tempdir: kept, not returned. */
@@ -283,5 +286,6 @@ void session_close(struct session *session)
     free(session->cell_program);
     free(session->worker_program);
     free(session->probe_program);
+    free(session->candidate_program);
     *session = (struct session){0};
 }

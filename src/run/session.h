@@ -23,7 +23,7 @@ struct session {
     struct monitor *tempdir;    /* started by the first session_monitor() that wants it */
     struct store *store;
     char *store_root;
-    char *cell_program, *worker_program, *probe_program;
+    char *cell_program, *worker_program, *probe_program, *candidate_program;
 };
 
 struct session_options {

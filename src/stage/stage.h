@@ -37,7 +37,8 @@ void view_freep(struct view **view);
 /*
  * Lower part of a cell_spec: /usr and friends, /etc, texts, workspace layers, limits. Borrows from
  * the view. passwd and group name root and nobody: the cell's server adds its user. CELL_GRADER:
- * the worker program, too, when monitor is not NULL. CELL_WORKER cells have no view (ERROR_BUG).
+ * the worker program and as-candidate, too, when monitor is not NULL. CELL_WORKER cells have no
+ * view (ERROR_BUG).
  */
 must_check int view_fill_cell(const struct view *view, const struct monitor *monitor,
                               enum cell_role role, struct cell_spec *spec, struct error **err)

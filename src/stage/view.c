@@ -324,6 +324,8 @@ int view_fill_cell(const struct view *view, const struct monitor *monitor, enum 
     root_fill_cell(view_system(view, role), spec);
     if (role == CELL_GRADER && monitor != NULL)
         spec->mounts[spec->mount_count++] = monitor_worker_mount(monitor);
+    if (role == CELL_GRADER && monitor != NULL && monitor_candidate_mount(monitor).fd >= 0)
+        spec->mounts[spec->mount_count++] = monitor_candidate_mount(monitor);
     add_texts(view, spec);
     add_workspace(view, spec);
     spec->limits = view->limits;
