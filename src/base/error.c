@@ -8,6 +8,7 @@
 struct error {
     enum error_code code;
     int errno_value; /* 0 when no system call was to blame */
+    size_t offset;   /* ERROR_NO_OFFSET when no text was to blame */
     char *message;
 };
 
@@ -28,7 +29,8 @@ static int set(struct error **err, enum error_code code, int errno_value, char *
     ASSERT(*err == NULL);
     struct error *error = mem_new(1, sizeof(*error));
 
-    *error = (struct error){.code = code, .errno_value = errno_value, .message = message};
+    *error = (struct error){
+        .code = code, .errno_value = errno_value, .offset = ERROR_NO_OFFSET, .message = message};
     *err = error;
     return -(int)code;
 }
@@ -42,6 +44,22 @@ int error_set(struct error **err, enum error_code code, const char *fmt, ...)
     buf_vformat(&text, fmt, args);
     va_end(args);
     return set(err, code, 0, buf_take(&text));
+}
+
+int error_set_at(struct error **err, enum error_code code, size_t offset, const char *fmt, ...)
+{
+    scoped(buf_done) struct buf text = {0};
+    va_list args;
+
+    buf_format(&text, "offset %zu: ", offset);
+    va_start(args, fmt);
+    buf_vformat(&text, fmt, args);
+    va_end(args);
+    int r = set(err, code, 0, buf_take(&text));
+
+    if (err != NULL)
+        (*err)->offset = offset;
+    return r;
 }
 
 static int set_errno(struct error **err, enum error_code code, int errno_value, struct buf *text)
@@ -108,6 +126,11 @@ enum error_code error_code_of(const struct error *err)
 int error_errno_of(const struct error *err)
 {
     return err->errno_value;
+}
+
+size_t error_offset(const struct error *err)
+{
+    return err->offset;
 }
 
 const char *error_code_name(enum error_code code)

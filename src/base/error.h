@@ -24,6 +24,13 @@ struct error;
 /* Each returns -code, so that `return error_set(...)` is the usual line. */
 int error_set(struct error **err, enum error_code code, const char *fmt, ...) printf_like(3, 4);
 
+/*
+ * The same for a mistake in a text of the author's: puts "offset N: " before the message and keeps
+ * the offset (in bytes) for error_offset(), so that a caret can be shown.
+ */
+int error_set_at(struct error **err, enum error_code code, size_t offset, const char *fmt, ...)
+    printf_like(4, 5);
+
 /* ERROR_SYSTEM with ": strerror(errno_value)" appended. */
 int error_errno(struct error **err, int errno_value, const char *fmt, ...) printf_like(3, 4);
 
@@ -39,6 +46,9 @@ const char *error_message(const struct error *err) nonnull(1);
 enum error_code error_code_of(const struct error *err) nonnull(1);
 /* The errno of an error_errno() at the root, or 0. */
 int error_errno_of(const struct error *err) nonnull(1);
+/* The offset of an error_set_at() at the root, or ERROR_NO_OFFSET. */
+#define ERROR_NO_OFFSET SIZE_MAX
+size_t error_offset(const struct error *err) nonnull(1);
 /* "user", "task", "agent", "system", "limit", "bug". */
 const char *error_code_name(enum error_code code);
 /* Exit status of the program for an error: user and task 2, agent 1, the rest 3. */

@@ -68,6 +68,7 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .sets = &ret->sets,
         .user_config = ret->user_config,
         .environment = environ,
+        .check_criterion = grade_check,
         .strict = flags->strict,
     };
     ret->selection = (struct task_selection){
@@ -119,6 +120,7 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
         .sets = &ret->sets,
         .user_config = ret->user_config,
         .environment = environ,
+        .check_criterion = grade_check,
         .strict = json_get_bool(json, "strict", false),
     };
     ret->selection = (struct task_selection){
@@ -156,47 +158,10 @@ static void print_problems(const struct problems *problems, bool verbose)
     (void)fputs(buf_text(&text), stderr); /* nothing can be told when stderr is gone */
 }
 
-static void print_criterion_problem(const struct criterion *criterion, const struct error *problem)
-{
-    scoped(mem_freep) char *message = term_quoted(error_message(problem));
-    scoped(mem_freep) char *file = term_quoted(criterion->file);
-
-    /* As above. */
-    if (str_starts(error_message(problem), criterion->file))
-        (void)fprintf(stderr, "%s\n", message);
-    else
-        (void)fprintf(stderr, "%s:%u: %s: %s\n", file, criterion->line, criterion->type_name,
-                      message);
-}
-
-/* Each criterion's own rules: patterns compile, expressions parse. All of them, not the first only.
- */
-static size_t check_criteria(const struct task_set *set)
-{
-    size_t wrong = 0;
-
-    for (size_t i = 0; i < set->count; i++) {
-        const struct task_public *public_half = NULL;
-        const struct task_private *private_half = NULL;
-
-        task_split(set->tasks[i], &public_half, &private_half);
-        for (size_t n = 0; n < private_half->criterion_count; n++) {
-            scoped(error_freep) struct error *problem = NULL;
-
-            if (grade_check(&private_half->criteria[n], &problem) == 0)
-                continue;
-            print_criterion_problem(&private_half->criteria[n], problem);
-            wrong++;
-        }
-    }
-    return wrong;
-}
-
 int task_inputs_load(const struct task_inputs *inputs, const struct task_reader *reader,
                      bool verbose, struct task_set *ret, struct error **err)
 {
     scoped(problems_done) struct problems problems = {0};
-    struct task_set set = {0};
 
     if (inputs->paths.count == 0)
         return error_set(err, ERROR_USER,
@@ -205,19 +170,8 @@ int task_inputs_load(const struct task_inputs *inputs, const struct task_reader 
 
     const struct task_query query = {&inputs->paths, reader, &inputs->overrides,
                                      &inputs->selection};
-    int r = tasks_load(&query, &set, &problems, err);
+    int r = tasks_load(&query, ret, &problems, err);
 
     print_problems(&problems, verbose);
-    if (r < 0)
-        return r;
-
-    size_t wrong = check_criteria(&set);
-
-    if (wrong > 0) {
-        task_set_done(&set);
-        return error_set(err, ERROR_TASK, "%zu success criteria are wrong; nothing was started",
-                         wrong);
-    }
-    *ret = set;
-    return 0;
+    return r;
 }

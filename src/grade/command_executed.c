@@ -9,24 +9,20 @@
 
 /* --- configuration --------------------------------------------------------------------------- */
 
-int command_executed_check(const struct criterion *criterion, struct error **err)
+void command_executed_check(const struct criterion *criterion, const struct complaints *complaints)
 {
     const json_t *params = criterion->params;
     const json_t *maximum = json_object_get(params, "max_count");
     int64_t least = json_get_int(params, "min_count", 1),
             most = json_get_int(params, "max_count", 0);
-    int r = config_pattern(params, "command_pattern", REGEX_DOT_ALL, err);
 
-    if (r == 0)
-        r = config_pattern(params, "exclude_pattern", REGEX_DOT_ALL, err);
-    if (r < 0)
-        return r;
+    config_pattern(params, "", "command_pattern", REGEX_DOT_ALL, complaints);
+    config_pattern(params, "", "exclude_pattern", REGEX_DOT_ALL, complaints);
     if (least < 0 || most < 0)
-        return error_set(err, ERROR_TASK, "min_count and max_count: expected numbers from 0");
-    if (maximum != NULL && !json_is_null(maximum) && most < least)
-        return error_set(err, ERROR_TASK, "max_count: %lld is below min_count, %lld",
-                         (long long)most, (long long)least);
-    return 0;
+        complain(complaints, least < 0 ? "/min_count" : "/max_count", "expected a number from 0");
+    else if (maximum != NULL && !json_is_null(maximum) && most < least)
+        complain(complaints, "/max_count", "%lld is below min_count, %lld", (long long)most,
+                 (long long)least);
 }
 
 /* --- results of calls ------------------------------------------------------------------------ */

@@ -69,32 +69,51 @@ static bool escapes(const char *path)
     return false;
 }
 
-int config_path(const struct criterion *criterion, struct error **err)
+void complain(const struct complaints *complaints, const char *place, const char *fmt, ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    complaints->say(complaints->context,
+                    &(struct criterion_mistake){place, ERROR_NO_OFFSET, buf_text(&message)});
+}
+
+void complain_of(const struct complaints *complaints, const char *place,
+                 const struct error *problem)
+{
+    complaints->say(complaints->context, &(struct criterion_mistake){place, error_offset(problem),
+                                                                     error_message(problem)});
+}
+
+void config_path(const struct criterion *criterion, const struct complaints *complaints)
 {
     const json_t *path = json_object_get(criterion->params, "path");
 
     if (!json_is_string(path) || json_string_length(path) == 0)
-        return error_set(err, ERROR_TASK, "path: expected the path of a file in the workspace");
-    if (strlen(json_string_value(path)) != json_string_length(path))
-        return error_set(err, ERROR_TASK, "path: holds a NUL character");
-    if (escapes(json_string_value(path)))
-        return error_set(err, ERROR_TASK, "path: '%s' leads out of the workspace",
-                         json_string_value(path));
-    return 0;
+        complain(complaints, "/path", "expected the path of a file in the workspace");
+    else if (strlen(json_string_value(path)) != json_string_length(path))
+        complain(complaints, "/path", "holds a NUL character");
+    else if (escapes(json_string_value(path)))
+        complain(complaints, "/path", "'%s' leads out of the workspace", json_string_value(path));
 }
 
-int config_pattern(const json_t *params, const char *key, unsigned flags, struct error **err)
+void config_pattern(const json_t *params, const char *place, const char *key, unsigned flags,
+                    const struct complaints *complaints)
 {
     const json_t *pattern = json_object_get(params, key);
+    scoped(mem_freep) char *whole = str_format("%s/%s", place, key);
     scoped(regex_freep) struct regex *regex = NULL;
+    scoped(error_freep) struct error *err = NULL;
 
     if (pattern == NULL || json_is_null(pattern))
-        return 0;
+        return;
     if (!json_is_string(pattern))
-        return error_set(err, ERROR_TASK, "%s: expected a regular expression", key);
-    int r = regex_compile(json_string_value(pattern), flags, &regex, err);
-
-    return r < 0 ? error_wrap(err, r, "%s", key) : 0;
+        complain(complaints, whole, "expected a regular expression");
+    else if (regex_compile(json_string_value(pattern), flags, &regex, &err) < 0)
+        complain_of(complaints, whole, err);
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
@@ -204,16 +223,20 @@ struct tally content_texts(const struct buf *content, const json_t *texts, bool 
     return tally;
 }
 
-int content_pattern_check(const json_t *spec, struct error **err)
+void content_pattern_check(const json_t *spec, const char *place,
+                           const struct complaints *complaints)
 {
+    scoped(mem_freep) char *flags_place = str_format("%s/flags", place);
+    scoped(mem_freep) char *pattern_place = str_format("%s/pattern", place);
+    scoped(error_freep) struct error *err = NULL;
     unsigned flags = 0;
-    int r = regex_flags_parse(json_object_get(spec, "flags"), &flags, err);
 
-    if (r < 0)
-        return r;
-    if (json_get_text(spec, "pattern") == NULL)
-        return error_set(err, ERROR_TASK, "pattern: expected a regular expression");
-    return config_pattern(spec, "pattern", flags, err);
+    if (regex_flags_parse(json_object_get(spec, "flags"), &flags, &err) < 0)
+        complain_of(complaints, flags_place, err);
+    else if (json_get_text(spec, "pattern") == NULL)
+        complain(complaints, pattern_place, "expected a regular expression");
+    else
+        config_pattern(spec, place, "pattern", flags, complaints);
 }
 
 int content_pattern(const json_t *spec, const struct buf *content, struct buf *details,

@@ -1,16 +1,17 @@
+#include "base/mem.h"
+#include "base/str.h"
 #include "grade/internal.h"
 
-int file_check_check(const struct criterion *criterion, struct error **err)
+void file_check_check(const struct criterion *criterion, const struct complaints *complaints)
 {
     const json_t *patterns = json_object_get(criterion->params, "patterns");
-    int r = config_path(criterion, err);
 
-    for (size_t i = 0; r == 0 && i < json_array_size(patterns); i++) {
-        r = content_pattern_check(json_array_get(patterns, i), err);
-        if (r < 0)
-            return error_wrap(err, r, "patterns[%zu]", i);
+    config_path(criterion, complaints);
+    for (size_t i = 0; i < json_array_size(patterns); i++) {
+        scoped(mem_freep) char *place = str_format("/patterns/%zu", i);
+
+        content_pattern_check(json_array_get(patterns, i), place, complaints);
     }
-    return r;
 }
 
 /* *ret_limit: one of them takes too long. */

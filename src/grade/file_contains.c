@@ -1,8 +1,8 @@
 #include "grade/internal.h"
 
-int file_contains_check(const struct criterion *criterion, struct error **err)
+void file_contains_check(const struct criterion *criterion, const struct complaints *complaints)
 {
-    return config_path(criterion, err);
+    config_path(criterion, complaints);
 }
 
 int file_contains_evaluate(const struct criterion *criterion, const struct grade_input *input,

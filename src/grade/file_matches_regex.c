@@ -1,10 +1,10 @@
 #include "grade/internal.h"
 
-int file_matches_regex_check(const struct criterion *criterion, struct error **err)
+void file_matches_regex_check(const struct criterion *criterion,
+                              const struct complaints *complaints)
 {
-    int r = config_path(criterion, err);
-
-    return r < 0 ? r : content_pattern_check(criterion->params, err);
+    config_path(criterion, complaints);
+    content_pattern_check(criterion->params, "", complaints);
 }
 
 int file_matches_regex_evaluate(const struct criterion *criterion, const struct grade_input *input,

@@ -79,10 +79,10 @@ void grade_result_done(struct grade_result *result)
 
 /* --- verdicts -------------------------------------------------------------------------------- */
 
-int grade_check(const struct criterion *criterion, struct error **err)
+void grade_check(const struct criterion *criterion, task_complain *say, void *context)
 {
     ASSERT(criterion->kind < CRITERION_COUNT);
-    return criterion_types[criterion->kind].check_config(criterion, err);
+    criterion_types[criterion->kind].check_config(criterion, &(struct complaints){say, context});
 }
 
 static int evaluate(const struct criterion *criterion, const struct grade_input *input,

@@ -12,6 +12,7 @@
 #include "agent/events.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "task/task.h"
 #include "task/task_private.h"
 
 /* Outcome of one criterion. details is for people, cut at GRADE_DETAILS_BYTES_MAX, any bytes. */
@@ -34,6 +35,7 @@ struct grade_command {
     const char *command; /* for /bin/bash -c if the cell has it, else /bin/sh -c */
     uint64_t timeout_ms;
     size_t output_max_bytes; /* per stream; cut beyond */
+    bool read_only;          /* what it does to the workspace is undone after it */
 };
 struct grade_command_result {
     bool timed_out;
@@ -82,13 +84,19 @@ struct grade_input {
         command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
 };
 
+/* Who hears what is wrong with a criterion. */
+struct complaints {
+    task_complain *say;
+    void *context;
+};
+
 struct criterion_type {
     enum criterion_kind kind;
     const char *name;
     bool needs_workspace, needs_events;
-    /* Regexes compile, expressions parse, paths stay inside: ERROR_TASK before the agent spends a
-     * token. */
-    int (*check_config)(const struct criterion *criterion, struct error **err);
+    /* Regexes compile, expressions parse, paths stay inside: said before the agent spends a token.
+     */
+    void (*check_config)(const struct criterion *criterion, const struct complaints *complaints);
     int (*evaluate)(const struct criterion *criterion, const struct grade_input *input,
                     struct verdict *ret, struct error **err);
 };
@@ -106,6 +114,7 @@ struct grade_result {
 /* Evaluates all criteria in order. An error here is of the system: the trial is ERROR. */
 must_check int grade_run(const struct grade_input *input, struct grade_result *ret,
                          struct error **err) nonnull(1, 2);
-/* check_config of every criterion of a task. */
-must_check int grade_check(const struct criterion *criterion, struct error **err) nonnull(1);
+/* check_config of its type, as a task_check_criterion: complain is called for each mistake. */
+void grade_check(const struct criterion *criterion, task_complain *complain, void *context)
+    nonnull(1, 2);
 void grade_result_done(struct grade_result *result) nonnull(1);

@@ -28,11 +28,18 @@ void verdict_agent_error(struct verdict *verdict, struct buf *details) nonnull(1
 
 /* --- configuration --------------------------------------------------------------------------- */
 
-/* A string parameter, NULL when absent or null; ERROR_TASK when it is anything else. */
-must_check int config_path(const struct criterion *criterion, struct error **err) nonnull(1);
-/* Compiles the pattern under the key, if any, with name in front of what is wrong with it. */
-must_check int config_pattern(const json_t *params, const char *key, unsigned flags,
-                              struct error **err) nonnull(2);
+/* Says that the parameter at place (a JSON pointer below the criterion) is wrong. */
+void complain(const struct complaints *complaints, const char *place, const char *fmt, ...)
+    printf_like(3, 4) nonnull(1, 2);
+/* The same with what an error says. */
+void complain_of(const struct complaints *complaints, const char *place,
+                 const struct error *problem) nonnull(1, 2, 3);
+/* The path parameter: a text that stays inside the workspace. */
+void config_path(const struct criterion *criterion, const struct complaints *complaints)
+    nonnull(1, 2);
+/* Compiles the pattern under the key of what stands at place, if any. */
+void config_pattern(const json_t *params, const char *place, const char *key, unsigned flags,
+                    const struct complaints *complaints) nonnull(2, 3, 5);
 
 /* --- files ----------------------------------------------------------------------------------- */
 
@@ -70,12 +77,14 @@ struct tally content_texts(const struct buf *content, const json_t *texts, bool 
 enum pattern_result { PATTERN_HOLDS, PATTERN_FAILS, PATTERN_LIMIT };
 must_check int content_pattern(const json_t *spec, const struct buf *content, struct buf *details,
                                enum pattern_result *ret, struct error **err) nonnull(2, 3, 4);
-/* Compiles it only. */
-must_check int content_pattern_check(const json_t *spec, struct error **err);
+/* Compiles the one at place only. */
+void content_pattern_check(const json_t *spec, const char *place,
+                           const struct complaints *complaints) nonnull(2, 3);
 
 /* --- the criteria ---------------------------------------------------------------------------- */
 
-typedef int criterion_check(const struct criterion *criterion, struct error **err);
+typedef void criterion_check(const struct criterion *criterion,
+                             const struct complaints *complaints);
 typedef int criterion_evaluate(const struct criterion *criterion, const struct grade_input *input,
                                struct verdict *ret, struct error **err);
 

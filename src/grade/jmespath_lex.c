@@ -38,7 +38,7 @@ static void add_token(struct lexer *lexer, enum token_type type, size_t offset, 
 
 static int complain(struct lexer *lexer, size_t offset, const char *what)
 {
-    return error_set(lexer->err, ERROR_TASK, "offset %zu: %s", offset, what);
+    return error_set_at(lexer->err, ERROR_TASK, offset, "%s", what);
 }
 
 static bool is_name_start(char c)
@@ -118,8 +118,8 @@ static int lex_quoted_name(struct lexer *lexer)
     json_t *name = json_loadb(text - 1, size + 2, JSON_DECODE_ANY, &error);
 
     if (name == NULL)
-        return error_set(lexer->err, ERROR_TASK,
-                         "offset %zu: a name in quotes is a JSON string: %s", offset, error.text);
+        return error_set_at(lexer->err, ERROR_TASK, offset, "a name in quotes is a JSON string: %s",
+                            error.text);
     add_token(lexer, TOKEN_QUOTED_NAME, offset, name);
     return 0;
 }
@@ -250,7 +250,7 @@ int jmespath_lex(const char *text, struct token_list *ret, struct error **err)
         return error_set(err, ERROR_LIMIT, "an expression of more than %zu bytes",
                          JMESPATH_BYTES_MAX);
     if (!utf8_valid(text, lexer.size))
-        return error_set(err, ERROR_TASK, "offset 0: the expression is not valid UTF-8");
+        return error_set_at(err, ERROR_TASK, 0, "the expression is not valid UTF-8");
     for (;;) {
         lexer.position += strspn(text + lexer.position, " \t\r\n");
         if (lexer.position >= lexer.size)

@@ -75,8 +75,8 @@ static const char *token_name(enum token_type type)
 
 static struct node *fail_expecting(struct parser *parser, const char *expected)
 {
-    parser->r = error_set(parser->err, ERROR_TASK, "offset %zu: found %s, expected %s",
-                          parser->token->offset, token_name(parser->token->type), expected);
+    parser->r = error_set_at(parser->err, ERROR_TASK, parser->token->offset,
+                             "found %s, expected %s", token_name(parser->token->type), expected);
     return NULL;
 }
 
@@ -98,8 +98,8 @@ static struct node *under(struct parser *parser, struct node *node, const struct
     if (child == NULL)
         return NULL;
     if (child->depth >= JMESPATH_DEPTH_MAX) {
-        parser->r = error_set(parser->err, ERROR_LIMIT, "offset %zu: nested deeper than %d levels",
-                              node->offset, JMESPATH_DEPTH_MAX);
+        parser->r = error_set_at(parser->err, ERROR_LIMIT, node->offset,
+                                 "nested deeper than %d levels", JMESPATH_DEPTH_MAX);
         return NULL;
     }
     if (child->depth >= node->depth)
@@ -235,8 +235,7 @@ static struct node *parse_index(struct parser *parser, struct node *left)
     if (node->type == NODE_INDEX)
         return node;
     if (node->given[2] && node->numbers[2] == 0) {
-        parser->r = error_set(parser->err, ERROR_TASK, "offset %zu: the step of a slice is 0",
-                              node->offset);
+        parser->r = error_set_at(parser->err, ERROR_TASK, node->offset, "the step of a slice is 0");
         return NULL;
     }
     return add_pair(parser, NODE_PROJECT, node, parse_projected(parser, POWER_STAR));
@@ -331,9 +330,9 @@ static struct node *check_count(struct parser *parser, struct node *call)
     bool variadic = function->max_count == FUNCTION_ARGUMENTS_MAX;
 
     parser->r =
-        error_set(parser->err, ERROR_TASK, "offset %zu: %s() takes %s%zu argument%s, not %zu",
-                  call->offset, function->name, variadic ? "at least " : "", function->min_count,
-                  function->min_count == 1 ? "" : "s", count);
+        error_set_at(parser->err, ERROR_TASK, call->offset, "%s() takes %s%zu argument%s, not %zu",
+                     function->name, variadic ? "at least " : "", function->min_count,
+                     function->min_count == 1 ? "" : "s", count);
     return NULL;
 }
 
@@ -345,9 +344,9 @@ static struct node *parse_argument(struct parser *parser, const struct node *cal
     bool is_reference = parser->token->type == TOKEN_REFERENCE;
 
     if (is_reference != ((types & TYPE_REFERENCE) != 0)) {
-        parser->r = error_set(parser->err, ERROR_TASK, "offset %zu: argument %zu of %s() is %s",
-                              offset, call->child_count + 1, call->function->name,
-                              is_reference ? "no expression" : "an expression: '&' expected");
+        parser->r = error_set_at(parser->err, ERROR_TASK, offset, "argument %zu of %s() is %s",
+                                 call->child_count + 1, call->function->name,
+                                 is_reference ? "no expression" : "an expression: '&' expected");
         return NULL;
     }
     if (!is_reference)
@@ -369,9 +368,10 @@ static struct node *parse_call(struct parser *parser, const struct token *name)
     if (call->function == NULL) {
         const char *nearest = jmespath_function_nearest(text);
 
-        parser->r = error_set(parser->err, ERROR_TASK, "offset %zu: unknown function '%s'%s%s%s",
-                              name->offset, text, nearest == NULL ? "" : ", did you mean '",
-                              nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
+        parser->r =
+            error_set_at(parser->err, ERROR_TASK, name->offset, "unknown function '%s'%s%s%s", text,
+                         nearest == NULL ? "" : ", did you mean '", nearest == NULL ? "" : nearest,
+                         nearest == NULL ? "" : "'?");
         return NULL;
     }
     while (parser->token->type != TOKEN_RIGHT_PAREN || call->child_count > 0) {
@@ -530,8 +530,8 @@ static struct node *parse_rest(struct parser *parser, struct node *left)
 static struct node *parse_expression(struct parser *parser, int power)
 {
     if (parser->depth >= JMESPATH_DEPTH_MAX) {
-        parser->r = error_set(parser->err, ERROR_LIMIT, "offset %zu: nested deeper than %d levels",
-                              parser->token->offset, JMESPATH_DEPTH_MAX);
+        parser->r = error_set_at(parser->err, ERROR_LIMIT, parser->token->offset,
+                                 "nested deeper than %d levels", JMESPATH_DEPTH_MAX);
         return NULL;
     }
     parser->depth++;

@@ -70,76 +70,94 @@ static bool is_type_name(const json_t *value)
     return false;
 }
 
-static int check_expected(const struct assertion *assertion, struct error **err)
+/* NULL when the operator takes the expected value, else what it wants. */
+static const char *wanted_value(const struct assertion *assertion)
 {
     const json_t *expected = assertion->expected;
-    scoped(regex_freep) struct regex *regex = NULL;
-    int r;
 
     switch (assertion->kind) {
     case OPERATOR_EQUALS:
     case OPERATOR_NOT_EQUALS:
     case OPERATOR_CONTAINS:
-        return 0;
+        return NULL;
     case OPERATOR_GT:
     case OPERATOR_GTE:
     case OPERATOR_LT:
     case OPERATOR_LTE:
-        if (json_is_number(expected) || json_is_string(expected))
-            return 0;
-        return error_set(err, ERROR_TASK, "expected: operator %s wants a number or a string",
-                         operator_names[assertion->kind]);
+        return json_is_number(expected) || json_is_string(expected) ? NULL
+                                                                    : "wants a number or a string";
     case OPERATOR_TYPE:
-        if (is_type_name(expected))
-            return 0;
-        return error_set(err, ERROR_TASK,
-                         "expected: operator type wants string, number, boolean, array, object or "
-                         "null");
+        return is_type_name(expected) ? NULL
+                                      : "wants string, number, boolean, array, object or null";
     case OPERATOR_REGEX:
-        if (!json_is_string(expected))
-            return error_set(err, ERROR_TASK,
-                             "expected: operator regex wants a regular expression");
-        r = regex_compile(json_string_value(expected), 0, &regex, err);
-        return r < 0 ? error_wrap(err, r, "expected") : 0;
+        return json_is_string(expected) ? NULL : "wants a regular expression";
     case OPERATOR_EXISTS:
-        if (json_is_null(expected) || json_is_true(expected))
-            return 0;
-        return error_set(err, ERROR_TASK,
-                         "expected: operator exists takes none; for 'is absent' use equals null");
+        return json_is_null(expected) || json_is_true(expected)
+                   ? NULL
+                   : "takes none; for 'is absent' use equals null";
     }
-    return 0;
+    return NULL;
 }
 
-static int check_assertion(const json_t *spec, struct error **err)
+static void check_expected(const json_t *spec, const char *place,
+                           const struct complaints *complaints)
 {
-    scoped(jmespath_freep) struct jmespath *expression = NULL;
+    scoped(mem_freep) char *whole = str_format("%s/expected", place);
+    scoped(error_freep) struct error *err = NULL;
     struct assertion assertion = {0};
-    int r = read_assertion(spec, &assertion, err);
 
-    if (r < 0)
-        return r;
-    r = jmespath_compile(assertion.expression, &expression, err);
-    if (r < 0)
-        return error_wrap(err, r, "expression");
-    return check_expected(&assertion, err);
+    if (read_assertion(spec, &assertion, &err) < 0) {
+        complain_of(complaints, place, err);
+        return;
+    }
+    const char *wanted = wanted_value(&assertion);
+
+    if (wanted != NULL)
+        complain(complaints, whole, "operator %s %s", operator_names[assertion.kind], wanted);
+    else if (assertion.kind == OPERATOR_REGEX)
+        config_pattern(spec, place, "expected", 0, complaints);
 }
 
-int json_check_check(const struct criterion *criterion, struct error **err)
+static void check_assertion(const json_t *spec, const char *place,
+                            const struct complaints *complaints)
+{
+    scoped(mem_freep) char *whole = str_format("%s/expression", place);
+    scoped(jmespath_freep) struct jmespath *compiled = NULL;
+    scoped(error_freep) struct error *err = NULL;
+    const char *expression = json_get_text(spec, "expression");
+
+    if (expression != NULL && jmespath_compile(expression, &compiled, &err) < 0)
+        complain_of(complaints, whole, err);
+    check_expected(spec, place, complaints);
+}
+
+static void check_schema(json_t *document, const struct complaints *complaints)
+{
+    scoped(schema_freep) struct schema *schema = NULL;
+    scoped(error_freep) struct error *err = NULL;
+    scoped(buf_done) struct buf pointer = {0};
+
+    if (schema_compile_at(document, &schema, &pointer, &err) == 0)
+        return;
+    scoped(mem_freep) char *place = str_format("/json_schema%s", buf_text(&pointer));
+
+    complain_of(complaints, place, err);
+}
+
+void json_check_check(const struct criterion *criterion, const struct complaints *complaints)
 {
     json_t *document = json_object_get(criterion->params, "json_schema");
     const json_t *assertions = json_object_get(criterion->params, "assertions");
-    scoped(schema_freep) struct schema *schema = NULL;
-    int r = config_path(criterion, err);
 
+    config_path(criterion, complaints);
     /* A string is the path of a schema in the workspace: it is read when it is needed. */
-    if (r == 0 && document != NULL && !json_is_null(document) && !json_is_string(document))
-        r = schema_compile(document, &schema, err);
-    for (size_t i = 0; r == 0 && i < json_array_size(assertions); i++) {
-        r = check_assertion(json_array_get(assertions, i), err);
-        if (r < 0)
-            return error_wrap(err, r, "assertions[%zu]", i);
+    if (document != NULL && !json_is_null(document) && !json_is_string(document))
+        check_schema(document, complaints);
+    for (size_t i = 0; i < json_array_size(assertions); i++) {
+        scoped(mem_freep) char *place = str_format("/assertions/%zu", i);
+
+        check_assertion(json_array_get(assertions, i), place, complaints);
     }
-    return r;
 }
 
 /* --- operators ------------------------------------------------------------------------------- */

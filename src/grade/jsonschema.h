@@ -23,6 +23,10 @@ struct schema; /* opaque */
  */
 must_check int schema_compile(json_t *document, struct schema **ret, struct error **err) nonnull(2);
 
+/* The same; on failure the message does not name the place, *ret_place gets its JSON pointer. */
+must_check int schema_compile_at(json_t *document, struct schema **ret, struct buf *ret_place,
+                                 struct error **err) nonnull(2, 3);
+
 /*
  * Sets *ret_valid and appends one line per complaint: the JSON pointer in the data, what was found,
  * what was expected. ERROR_LIMIT when the work is too much, also for a pattern.

@@ -108,8 +108,7 @@ static int complain(struct compiler *compiler, const char *fmt, ...)
     va_start(args, fmt);
     buf_vformat(&message, fmt, args);
     va_end(args);
-    return error_set(compiler->err, ERROR_TASK, "json_schema: at '%s': %s",
-                     buf_text(&compiler->pointer), buf_text(&message));
+    return error_set(compiler->err, ERROR_TASK, "%s", buf_text(&message));
 }
 
 /* --- patterns and references ----------------------------------------------------------------- */
@@ -133,7 +132,7 @@ static int check_pattern(struct compiler *compiler, const char *pattern)
     int r = regex_compile(pattern, 0, &regex, compiler->err);
 
     if (r < 0)
-        return error_wrap(compiler->err, r, "json_schema: at '%s'", buf_text(&compiler->pointer));
+        return r;
     schema->patterns =
         mem_resize(schema->patterns, schema->pattern_count + 1, sizeof(*schema->patterns));
     schema->patterns[schema->pattern_count++] =
@@ -380,9 +379,8 @@ static int check_schema(struct compiler *compiler, json_t *schema)
     if (!json_is_object(schema))
         return complain(compiler, "expected a schema: an object, true or false");
     if (compiler->depth >= SCHEMA_DEPTH_MAX || compiler->node_count >= SCHEMA_NODES_MAX)
-        return error_set(compiler->err, ERROR_LIMIT,
-                         "json_schema: at '%s': more than %d levels or %d parts",
-                         buf_text(&compiler->pointer), SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX);
+        return error_set(compiler->err, ERROR_LIMIT, "more than %d levels or %d parts",
+                         SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX);
     compiler->depth++;
     compiler->node_count++;
     int r = check_keywords(compiler, schema);
@@ -462,11 +460,11 @@ static int check_loops(struct schema *schema, struct error **err)
     walk_all(&walk, schema->document);
     if (walk.loop == NULL)
         return 0;
-    return error_set(err, ERROR_TASK, "json_schema: '%s' leads back to itself without an end",
-                     walk.loop);
+    return error_set(err, ERROR_TASK, "'%s' leads back to itself without an end", walk.loop);
 }
 
-int schema_compile(json_t *document, struct schema **ret, struct error **err)
+int schema_compile_at(json_t *document, struct schema **ret, struct buf *ret_place,
+                      struct error **err)
 {
     scoped(schema_freep) struct schema *schema = mem_new(1, sizeof(*schema));
 
@@ -474,12 +472,22 @@ int schema_compile(json_t *document, struct schema **ret, struct error **err)
     scoped(compiler_done) struct compiler compiler = {.schema = schema, .err = err};
     int r = check_schema(&compiler, document);
 
-    if (r == 0)
+    if (r < 0)
+        buf_text_append(ret_place, buf_text(&compiler.pointer));
+    else
         r = check_loops(schema, err);
     if (r < 0)
         return r;
     *ret = take(schema);
     return 0;
+}
+
+int schema_compile(json_t *document, struct schema **ret, struct error **err)
+{
+    scoped(buf_done) struct buf place = {0};
+    int r = schema_compile_at(document, ret, &place, err);
+
+    return r < 0 ? error_wrap(err, r, "json_schema: at '%s'", buf_text(&place)) : 0;
 }
 
 void schema_free(struct schema *schema)

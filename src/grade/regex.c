@@ -117,8 +117,8 @@ static int compile_code(const struct regex_text *text, unsigned flags, pcre2_cod
     if (*ret != NULL)
         return 0;
     (void)pcre2_get_error_message(number, message, sizeof(message)); /* cut when too long */
-    return error_set(err, ERROR_TASK, "offset %zu: %s", regex_text_origin(text, offset),
-                     (const char *)message);
+    return error_set_at(err, ERROR_TASK, regex_text_origin(text, offset), "%s",
+                        (const char *)message);
 }
 
 /* Code made at run time makes searches several times faster; without it they only take longer. */

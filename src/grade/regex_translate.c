@@ -69,7 +69,7 @@ static void replace(struct translator *translator, size_t size, const char *text
 
 static int complain(const struct translator *translator, const char *what)
 {
-    return error_set(translator->err, ERROR_TASK, "offset %zu: %s", translator->i, what);
+    return error_set_at(translator->err, ERROR_TASK, translator->i, "%s", what);
 }
 
 static bool is_hex(char c)
@@ -190,8 +190,8 @@ static unsigned flag_of(char letter)
 static int open_group(struct translator *translator, bool verbose)
 {
     if (translator->nesting == REGEX_NESTING_MAX)
-        return error_set(translator->err, ERROR_LIMIT, "offset %zu: more than %d groups in groups",
-                         translator->i, REGEX_NESTING_MAX);
+        return error_set_at(translator->err, ERROR_LIMIT, translator->i,
+                            "more than %d groups in groups", REGEX_NESTING_MAX);
     translator->verbose[++translator->nesting] = verbose;
     return 0;
 }

@@ -8,41 +8,40 @@
 
 /* --- configuration --------------------------------------------------------------------------- */
 
-static int check_stdout(const json_t *params, struct error **err)
+static void check_stdout(const json_t *params, const struct complaints *complaints)
 {
     const json_t *expected = json_object_get(params, "expected_stdout");
     const char *match = json_get_text(params, "stdout_match");
 
     if (expected == NULL || json_is_null(expected))
-        return 0;
+        return;
     if (!json_is_string(expected))
-        return error_set(err, ERROR_TASK, "expected_stdout: expected a text");
-    if (json_get_bool(params, "score_from_stdout", false))
-        return error_set(err, ERROR_TASK,
-                         "expected_stdout: has no meaning beside score_from_stdout, leave one out");
-    if (match == NULL || str_equal(match, "exact") || str_equal(match, "contains"))
-        return 0;
-    if (!str_equal(match, "regex"))
-        return error_set(err, ERROR_TASK,
-                         "stdout_match: '%s' is unknown, expected exact, contains or regex", match);
-    return config_pattern(params, "expected_stdout", 0, err);
+        complain(complaints, "/expected_stdout", "expected a text");
+    else if (json_get_bool(params, "score_from_stdout", false))
+        complain(complaints, "/expected_stdout",
+                 "has no meaning beside score_from_stdout, leave one out");
+    else if (str_equal(match, "regex"))
+        config_pattern(params, "", "expected_stdout", 0, complaints);
+    else if (match != NULL && !str_equal(match, "exact") && !str_equal(match, "contains"))
+        complain(complaints, "/stdout_match", "'%s' is unknown, expected exact, contains or regex",
+                 match);
 }
 
-int run_command_check(const struct criterion *criterion, struct error **err)
+void run_command_check(const struct criterion *criterion, const struct complaints *complaints)
 {
     const json_t *params = criterion->params;
     const json_t *timeout = json_object_get(params, "timeout");
     const char *command = json_get_text(params, "command");
 
     if (command == NULL || command[strspn(command, " \t\r\n")] == '\0')
-        return error_set(err, ERROR_TASK, "command: expected a command");
+        complain(complaints, "/command", "expected a command");
     if (timeout != NULL && !json_is_null(timeout) && !(json_number_value(timeout) > 0))
-        return error_set(err, ERROR_TASK, "timeout: expected seconds above 0");
+        complain(complaints, "/timeout", "expected seconds above 0");
     int64_t code = json_get_int(params, "expected_exit_code", 0);
 
     if (code < 0 || code > 255)
-        return error_set(err, ERROR_TASK, "expected_exit_code: expected 0 to 255");
-    return check_stdout(params, err);
+        complain(complaints, "/expected_exit_code", "expected 0 to 255");
+    check_stdout(params, complaints);
 }
 
 /* --- what it printed ------------------------------------------------------------------------- */
@@ -281,6 +280,7 @@ int run_command_evaluate(const struct criterion *criterion, const struct grade_i
         .command = json_get_text(params, "command"),
         .timeout_ms = timeout_of(params, input),
         .output_max_bytes = GRADE_OUTPUT_BYTES_MAX / 2,
+        .read_only = json_get_bool(params, "read_only", false),
     };
     scoped(grade_command_result_done) struct grade_command_result result = {0};
     int r = input->workspace->run(input->workspace->context, &command, &result, err);

@@ -171,7 +171,7 @@ static void mistakes_in_commands_are_found_at_load(void **state)
          "max_count: 1 is below min_count, 2"},
         {CRITERION_COMMAND_EXECUTED, "{\"max_count\":0}", "max_count: 0 is below min_count, 1"},
         {CRITERION_COMMAND_EXECUTED, "{\"min_count\":0,\"max_count\":0}", NULL},
-        {CRITERION_COMMAND_EXECUTED, "{\"min_count\":-1}", "expected numbers from 0"},
+        {CRITERION_COMMAND_EXECUTED, "{\"min_count\":-1}", "/min_count: expected a number from 0"},
     };
 
     (void)state;

@@ -248,17 +248,18 @@ void judge(enum criterion_kind kind, const char *params, struct judged *ret)
     assert_true(ret->verdict.score >= 0 && ret->verdict.score <= 1);
 }
 
+static void note_complaint(void *context, const struct criterion_mistake *mistake)
+{
+    buf_format(context, "%s: %s\n", mistake->place, mistake->message);
+}
+
 char *load_complaint(enum criterion_kind kind, const char *params)
 {
+    scoped(buf_done) struct buf complaints = {0};
     struct criterion criterion;
-    scoped(error_freep) struct error *err = NULL;
 
     fill(&criterion, kind, params);
-    int r = grade_check(&criterion, &err);
-
+    grade_check(&criterion, note_complaint, &complaints);
     json_decref(criterion.params);
-    if (r == 0)
-        return NULL;
-    assert_true(r == -ERROR_TASK || r == -ERROR_LIMIT);
-    return str_dup(error_message(err));
+    return complaints.size_bytes == 0 ? NULL : buf_take(&complaints);
 }

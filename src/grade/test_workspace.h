@@ -24,7 +24,7 @@ void judged_done(struct judged *judged);
 int try_judge(enum criterion_kind kind, const char *params, struct judged *ret);
 /* The same, which must not fail. */
 void judge(enum criterion_kind kind, const char *params, struct judged *ret);
-/* What grade_check() says of it, owned; NULL when it is fine. */
+/* What grade_check() says of it, "/place: message\n" for each, owned; NULL when it is fine. */
 char *load_complaint(enum criterion_kind kind, const char *params);
 
 /* What the last command of the workspace was given. */

@@ -81,7 +81,26 @@ static void integrity_reason(struct buf *buf, const struct trial_record *record)
         buf_format(buf, ": %s", reasons->items[0]);
 }
 
-void trial_reason(struct buf *buf, const struct trial_record *record)
+/* A limit of turns as the task set it, from the lineage; 0: none. */
+static int64_t turn_limit(const struct trial_record *record, const char *name)
+{
+    return json_get_int(json_get_object(record->lineage, name), "value", 0);
+}
+
+/* Of agents that report themselves, too: a remark decides nothing. */
+static void turns_remark(struct buf *buf, const struct trial_record *record)
+{
+    int64_t expected = turn_limit(record, "run_limits.expected_turns");
+
+    if (record->status == STATUS_MAX_TURNS_EXHAUSTED)
+        buf_format(buf, "%s%u turns, at most %jd allowed", buf->size_bytes > 0 ? "; " : "",
+                   record->agent.turns, (intmax_t)turn_limit(record, "run_limits.max_turns"));
+    else if (expected > 0 && record->agent.turns > expected)
+        buf_format(buf, "%s%u turns, %jd expected", buf->size_bytes > 0 ? "; " : "",
+                   record->agent.turns, (intmax_t)expected);
+}
+
+static void status_reason(struct buf *buf, const struct trial_record *record)
 {
     if (record->integrity == INTEGRITY_COMPROMISED || record->integrity == INTEGRITY_SUSPECT) {
         integrity_reason(buf, record);
@@ -110,6 +129,15 @@ void trial_reason(struct buf *buf, const struct trial_record *record)
             buf_text_append(buf, record->error);
         return;
     }
+}
+
+void trial_reason(struct buf *buf, const struct trial_record *record)
+{
+    scoped(buf_done) struct buf reason = {0};
+
+    status_reason(&reason, record);
+    turns_remark(&reason, record);
+    buf_append(buf, buf_text(&reason), reason.size_bytes);
 }
 
 void unprotected_text(struct buf *buf, const struct run_trials *trials)

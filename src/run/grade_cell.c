@@ -16,6 +16,7 @@ struct grade_cell {
     char *events_path, *final_path, *dialog_path;
     bool applied; /* the workspace holds what the agent left */
     bool used;    /* a command ran in it: the next gets a fresh HOME, /tmp and no processes */
+    bool changed; /* a command may have changed the workspace: it is not only what was left */
 };
 
 /*
@@ -304,6 +305,16 @@ static int restart(struct grade_cell *cell, struct error **err)
     return r < 0 ? r : start_cell(cell, ended, err);
 }
 
+/* After a command that is only to look: its workspace goes, the next makes it anew. */
+static int forget(struct grade_cell *cell, struct error **err)
+{
+    scoped(cell_freep) struct cell *ended = take(cell->cell);
+    struct cell_receipt receipt;
+
+    cell->applied = cell->used = false;
+    return cell_end(ended, &receipt, err);
+}
+
 struct shell_run {
     const char *shell, *command;
     const struct grade_command *limits;
@@ -485,6 +496,9 @@ static int workspace_run(void *context, const struct grade_command *command,
     struct grade_cell *cell = context;
     struct shell_run run = {.command = command->command, .limits = command, .result = ret};
     struct cell *live = NULL;
+
+    if (command->read_only && cell->changed)
+        return error_set(err, ERROR_BUG, "a read_only command after one that is not");
     int r = grade_cell_shell(cell->options.view, CELL_GRADER, &run.shell, err);
 
     if (r == 0)
@@ -497,13 +511,14 @@ static int workspace_run(void *context, const struct grade_command *command,
     if (r == 0 && cell->used)
         r = restart(cell, err);
     cell->used = true;
+    cell->changed |= !command->read_only;
     if (r == 0)
         r = run_shell(cell, &run, err);
-    if (r < 0 || (ret->exit_code != 126 && ret->exit_code != 127))
-        return r;
-    r = find_missing(cell, command->command, &ret->missing_name, err);
-    ret->missing_tool = ret->missing_name != NULL;
-    return r;
+    if (r == 0 && (ret->exit_code == 126 || ret->exit_code == 127)) {
+        r = find_missing(cell, command->command, &ret->missing_name, err);
+        ret->missing_tool = ret->missing_name != NULL;
+    }
+    return r == 0 && command->read_only ? forget(cell, err) : r;
 }
 
 static enum grade_file_state file_state(enum collect_file_state state)

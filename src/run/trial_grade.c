@@ -84,8 +84,20 @@ static int save_outputs(int dir_fd, const struct grade_result *result, struct er
     return r;
 }
 
+/* As many turns as were allowed. An agent's own count is enough: whichever it is, it failed. */
+static bool turns_are_used_up(const struct trial_job *job, const struct trial_record *record)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    return public_half->limits.max_turns > 0 &&
+           record->agent.turns >= public_half->limits.max_turns;
+}
+
 /* An execution fact stays; the verdict decides the rest, in the order of task-format.md. */
-static void set_status(struct trial_record *record, const struct grade_result *result)
+static void set_status(const struct trial_job *job, struct trial_record *record,
+                       const struct grade_result *result)
 {
     bool fact = record->status == STATUS_TIMEOUT;
 
@@ -111,7 +123,9 @@ static void set_status(struct trial_record *record, const struct grade_result *r
         record->has_verdict = record->has_score = false;
         return;
     }
-    record->status = result->gate ? STATUS_SUCCESS : STATUS_FAILURE;
+    record->status = result->gate                     ? STATUS_SUCCESS
+                     : turns_are_used_up(job, record) ? STATUS_MAX_TURNS_EXHAUSTED
+                                                      : STATUS_FAILURE;
     record->has_verdict = true;
     record->passed = result->gate;
 }
@@ -228,7 +242,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
     if (r < 0)
         return error_wrap(err, r, "grading");
     copy_result(private_half, &result, record);
-    set_status(record, &result);
+    set_status(job, record, &result);
     record->timing_ms.grade = ns_to_ms(clock_ns() - start_ns);
     return 0;
 }

@@ -162,9 +162,28 @@ static void check_command(const struct build *build, const struct node *command,
         build_error(build, command->mark, path, "$INPUT_DIR: the task declares no input_dir");
 }
 
+/* What a read_only command changes is undone by making the workspace anew from what the agent left;
+ * what earlier commands made of it would be lost, too. */
+static void check_read_only(const struct build *build, size_t index, bool *changed)
+{
+    const struct node *item = node_get(build->file, "success_criteria")->items[index];
+    const struct node *read_only = node_get(item, "read_only");
+    scoped(mem_freep) char *path = str_format("success_criteria[%zu].read_only", index);
+
+    if (!str_equal(node_get_text(item, "type"), "run_command"))
+        return;
+    if (!node_get_bool(item, "read_only"))
+        *changed = true;
+    else if (*changed)
+        build_error(build, read_only->mark, path,
+                    "'read_only' after a run_command without it is not in this version: put it "
+                    "before that");
+}
+
 static void check_criteria(const struct build *build)
 {
     const struct node *list = node_get(build->file, "success_criteria");
+    bool changed = false;
     bool no_agent = build->task->public_half->agent.type == AGENT_NONE;
 
     for (size_t i = 0; list != NULL && i < list->count; i++) {
@@ -175,6 +194,7 @@ static void check_criteria(const struct build *build)
 
         if (command != NULL)
             check_command(build, command, command_path);
+        check_read_only(build, i, &changed);
         if (no_agent && type != NULL && str_starts(type->text, "command_"))
             build_error(build, type->mark, type_path,
                         "'%s' looks at what an agent did, and the agent type is 'none'",

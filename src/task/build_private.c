@@ -148,6 +148,7 @@ static void add_criterion(const struct build *build, const struct node *item, si
         json_put_int(criterion->params, "max_count", 0);
     }
     check_counts(build, item, index);
+    build_check_criterion(build, criterion, item, index);
 }
 
 static void read_criteria(const struct build *build)

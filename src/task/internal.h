@@ -170,6 +170,13 @@ char *build_path(const struct build *build, const struct node *node, const char 
 void build_root(const struct build *build, const char *block, struct task_root *root)
     nonnull(1, 2, 3);
 void task_root_done(struct task_root *root) nonnull(1);
+/* criterion.c: what overrides->check_criterion finds, at its place in the file. */
+void build_check_criterion(const struct build *build, const struct criterion *criterion,
+                           const struct node *item, size_t index) nonnull(1, 2, 3);
+/* The place of a byte of a scalar's text: in it when it is written on one line and ours to follow,
+ * else where the scalar starts. */
+struct mark mark_inside(const struct node *node, size_t offset) nonnull(1);
+
 void build_public(struct build *build) nonnull(1);
 void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);

@@ -167,7 +167,7 @@ static const struct field run_command_fields[] = {
     {.name = "read_only",
      .types = TYPE_BOOL,
      .standard = "false",
-     .doc = "the command changes nothing, so it may run after a failed agent too"},
+     .doc = "what the command does to the workspace is undone after it"},
     {0},
 };
 static const struct block run_command_block = {.fields = run_command_fields};

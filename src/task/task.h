@@ -66,6 +66,16 @@ struct task_selection {
     bool seed_given;
 };
 
+/*
+ * A criterion's own rules, which the schema tables do not know: patterns compile, expressions
+ * parse. Calls complain for each mistake. The types are those of task_private.h.
+ */
+struct criterion;
+struct criterion_mistake;
+typedef void task_complain(void *context, const struct criterion_mistake *mistake);
+typedef void task_check_criterion(const struct criterion *criterion, task_complain *complain,
+                                  void *context);
+
 /* What flags and configuration say on top of the files; strings are borrowed. */
 struct task_overrides {
     const char *agent; /* "-T TYPE[:ARG]" */
@@ -77,7 +87,8 @@ struct task_overrides {
     const char *user_config;     /* the user's config.yaml, NULL: none; may be absent */
     /* "NAME=value" as in environ, for $VAR, ~, agent.env and suite variables; NULL: empty */
     char *const *environment;
-    bool strict;         /* what is only remarked on as legacy is an error */
+    task_check_criterion *check_criterion; /* NULL: none */
+    bool strict;                           /* what is only remarked on as legacy is an error */
     bool agent_optional; /* a task without any agent loads as AGENT_UNSET (`cell`, `grade`, `plan`)
                           */
 };

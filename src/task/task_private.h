@@ -7,6 +7,7 @@
  */
 
 #include "base/base.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "task/task_public.h"
@@ -36,6 +37,13 @@ struct criterion {
     json_t *params;        /* object */
     char *file;            /* position for errors */
     unsigned line;
+};
+
+/* What is wrong with one parameter of a criterion. Borrowed. */
+struct criterion_mistake {
+    const char *place; /* JSON pointer below the criterion, "/assertions/0/expected"; "": all */
+    size_t offset;     /* into the bytes of the text there, or ERROR_NO_OFFSET */
+    const char *message;
 };
 
 struct task_private {

@@ -251,6 +251,59 @@ case_a_failed_command_names_its_cell() {
   expect_text out left
 }
 
+case_each_command_has_a_fresh_home_and_tmp() {
+  # What the first leaves in the workspace is the positive control: it is the same cell's content.
+  TASK_CRITERIA=$(command_criterion 'touch "$HOME/left" /tmp/left left; sleep 1000 & echo $! >pid')$'\n'$(
+    command_criterion 'test -e left && ls -A "$HOME" /tmp; ! ls "$HOME/left" /tmp/left && ! grep -lzx "[s]leep" /proc/[0-9]*/cmdline'
+  ) script_task t <<<$'#!/bin/sh\ntrue'
+  run_suite
+  expect_status 0
+  expect_trial '.criteria | map(.score) == [1, 1]' true
+}
+
+case_what_a_read_only_command_does_is_undone() {
+  TASK_CRITERIA=$(
+    command_criterion 'echo more >>done.txt; rm -r kept; touch new; test -e done.txt' | sed 's/}$/, read_only: true}/'
+    command_criterion 'test "$(cat done.txt)" = x && test -e kept/file && test ! -e new' | sed 's/}$/, read_only: true}/'
+    # The control: what one that is not read_only does stays.
+    command_criterion 'test ! -e new && touch new'
+    command_criterion 'test -e new'
+  ) script_task t <<<$'#!/bin/sh\necho x >done.txt; mkdir kept; touch kept/file'
+  run_suite
+  expect_status 0
+  expect_trial '.criteria | map(.score) == [1, 1, 1, 1]' true
+  TASK_CRITERIA=$(
+    command_criterion 'touch new'
+    command_criterion 'test -e new' | sed 's/}$/, read_only: true}/'
+  ) script_task t <<<$'#!/bin/sh\ntrue'
+  cb plan suite
+  expect_status 2
+  expect_text err 'success_criteria[1].read_only: '
+  expect_text err 'not in this version'
+}
+
+case_turns_are_counted_against_their_limits() {
+  agent='#!/bin/sh
+for i in 1 2 3; do echo "{\"kind\": \"turn_start\"}" >&3; done; '
+  TASK_MORE='run_limits: {max_turns: 3, expected_turns: 2}' script_task failed <<<"$agent"
+  TASK_MORE='run_limits: {max_turns: 4, expected_turns: 2}' script_task below <<<"$agent"
+  TASK_MORE='run_limits: {max_turns: 3, expected_turns: 2}' script_task passed <<<"$agent touch done.txt"
+  TASK_MORE='run_limits: {max_turns: 3, expected_turns: 3}' script_task quiet <<<"$agent touch done.txt"
+  run_suite
+  expect_status 1
+  expect_trial .agent.turns 3 failed
+  expect_trial .status MAX_TURNS_EXHAUSTED failed
+  expect_trial .passed false failed
+  expect_trial .status FAILURE below
+  expect_trial .status SUCCESS passed
+  cb report run
+  expect_text out '3 turns, at most 3 allowed'
+  [ "$(grep -c '3 turns, 2 expected' out)" = 2 ] || fail "$(grep -c '3 turns, 2 expected' out) remarks on expected_turns, wanted below and passed"
+  rm run/trials/default/failed/00/grade -rf
+  cb grade run --quiet
+  expect_trial .status MAX_TURNS_EXHAUSTED failed
+}
+
 case_cell_passes_the_status_through() {
   cb cell -- /bin/sh -c 'exit 41'
   expect_status 41
@@ -276,4 +329,5 @@ main a_passing_task_ends_with_0:user a_failing_task_ends_with_1 usage_and_empty_
   a_load_error_starts_nothing a_feature_of_later_is_an_error output_for_machines_is_valid real_records_are_as_their_schemas_say \
   infrastructure_errors_are_junit_errors names_of_tasks_and_texts_are_escaped plan_spends_nothing \
   execute_then_grade:user grading_again_keeps_what_happened:user tempdir_says_unprotected:user \
-  a_failed_command_names_its_cell cell_passes_the_status_through:user the_pool_runs_them_all:user
+  a_failed_command_names_its_cell each_command_has_a_fresh_home_and_tmp:user \
+  what_a_read_only_command_does_is_undone:user turns_are_counted_against_their_limits cell_passes_the_status_through:user the_pool_runs_them_all:user
