@@ -2,10 +2,12 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/term.h"
 
 /*
- * A writer of our own: jansson prints 0.1 as 0.10000000000000001, and would leave DEL and the C1
- * controls as they are. Numbers are the shortest text that reads back as the same double.
+ * A writer of our own: jansson prints 0.1 as 0.10000000000000001, and would leave DEL, the C1
+ * controls and bidi marks as they are: no record shows otherwise than it reads. Numbers are the
+ * shortest text that reads back as the same double.
  */
 
 enum style { STYLE_CANONICAL, STYLE_PRETTY, STYLE_LINE };
@@ -18,12 +20,37 @@ struct writer {
 
 static void write_value(struct writer *writer, const json_t *value);
 
+/* A character of more than one byte: as it is, or escaped when it shows nothing or reorders text.
+ */
+static size_t write_wide(struct buf *buf, const char *s, size_t size)
+{
+    uint32_t rune = 0;
+    size_t length = utf8_next(s, size, &rune);
+
+    if (length == 0) {
+        buf_char(buf, *s);
+        return 1;
+    }
+    if (!rune_is_hidden(rune))
+        buf_append(buf, s, length);
+    else if (rune < 0x10000)
+        buf_format(buf, "\\u%04x", rune);
+    else
+        buf_format(buf, "\\u%04x\\u%04x", 0xd800 + ((rune - 0x10000) >> 10),
+                   0xdc00 + ((rune - 0x10000) & 0x3ff));
+    return length;
+}
+
 static void write_string(struct buf *buf, const char *s, size_t size)
 {
     buf_char(buf, '"');
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)s[i];
 
+        if (c >= 0x80) {
+            i += write_wide(buf, s + i, size - i) - 1;
+            continue;
+        }
         if (c == '"' || c == '\\')
             buf_char(buf, '\\');
         if (c == '\n')

@@ -24,7 +24,7 @@ static const struct {
     {0xe0000, 0xe0fff}, /* tags, more variation selectors */
 };
 
-static bool is_hidden(uint32_t rune)
+bool rune_is_hidden(uint32_t rune)
 {
     for (size_t i = 0; i < ARRAY_SIZE(hidden) && hidden[i].first <= rune; i++) {
         if (rune <= hidden[i].last)
@@ -46,7 +46,7 @@ static void quote_rune(struct buf *buf, uint32_t rune, const char *bytes, size_t
         buf_text_append(buf, "\\t");
     else if (rune < 0x20 || rune == 0x7f)
         buf_format(buf, "\\x%02x", rune);
-    else if (is_hidden(rune))
+    else if (rune_is_hidden(rune))
         buf_format(buf, "\\u{%04x}", rune);
     else
         buf_append(buf, bytes, size);

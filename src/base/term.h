@@ -16,6 +16,8 @@ void term_quote(struct buf *buf, const void *bytes, size_t size, enum term_flags
 /* One line, owned. */
 char *term_quoted(const char *s) malloc_like nonnull(1);
 
+/* Shows nothing, or changes how what is around it shows: bidi marks, zero-width characters, C1. */
+bool rune_is_hidden(uint32_t rune);
 bool utf8_valid(const void *bytes, size_t size);
 /* Length of the valid sequence at s (1..4), 0 when invalid; *ret_rune is set when not 0. */
 size_t utf8_next(const char *s, size_t size, uint32_t *ret_rune) nonnull(3);

@@ -187,6 +187,21 @@ static void controls_are_escaped(void **state)
     assert_string_equal(buf_text(&text), "\"\\u0001\\\"\\\\\\u007f\\r\\t\"");
 }
 
+static void what_reorders_or_hides_text_is_escaped(void **state)
+{
+    (void)state;
+    static const char raw[] = "a\u202eb\u200b\xc2\x85\U000e0041\u00e9\U0001f600";
+    scoped(json_freep) json_t *value = json_text(raw, sizeof(raw) - 1);
+    scoped(buf_done) struct buf text = {0};
+
+    json_write_line(&text, value);
+    assert_string_equal(buf_text(&text),
+                        "\"a\\u202eb\\u200b\\u0085\\udb40\\udc41\u00e9\U0001f600\"");
+    scoped(json_freep) json_t *again = json_loads(buf_text(&text), JSON_DECODE_ANY, NULL);
+
+    assert_true(json_equal(again, value));
+}
+
 static void getters_check_the_type(void **state)
 {
     (void)state;
@@ -242,6 +257,7 @@ int main(void)
         cmocka_unit_test(reals_are_short_and_exact),
         cmocka_unit_test(any_bytes_become_a_valid_text),
         cmocka_unit_test(controls_are_escaped),
+        cmocka_unit_test(what_reorders_or_hides_text_is_escaped),
         cmocka_unit_test(getters_check_the_type),
         cmocka_unit_test(a_file_is_loaded_up_to_its_limit),
     };

@@ -57,8 +57,9 @@ void manifest_write(struct buf *buf, const struct manifest *manifest) nonnull(1,
 /* One line with its newline. */
 void manifest_write_entry(struct buf *buf, const struct manifest_entry *entry) nonnull(1, 2);
 /*
- * Appends the inside of a JSON string: '%', control characters and bytes that are not UTF-8 as %XX,
- * then '"' and '\\' escaped. The one way paths and link texts stand in our JSON files.
+ * Appends the inside of a JSON string: '%', control characters, characters that term_quote() would
+ * show (bidi marks and the like) and bytes that are not UTF-8 as %XX, then '"' and '\\' escaped.
+ * The one way paths and link texts stand in our JSON files.
  */
 void manifest_escape(struct buf *buf, const char *text) nonnull(1, 2);
 /* Undoes the %XX of manifest_escape() on a text whose JSON escapes are already gone; owned; NULL

@@ -33,6 +33,11 @@ void manifest_escape(struct buf *buf, const char *text)
             i++;
             continue;
         }
+        if (length > 1 && rune_is_hidden(rune)) {
+            for (size_t stop = i + length; i < stop; i++)
+                escape_byte(buf, (unsigned char)text[i]);
+            continue;
+        }
         if (byte == '"' || byte == '\\')
             buf_char(buf, '\\');
         buf_append(buf, text + i, length);

@@ -76,12 +76,14 @@ static void lines_are_read_back_as_they_were_written(void **state)
     scoped(buf_done) struct buf text = {0}, text_again = {0};
 
     add(&manifest, "100%\n\"x\\\xff\xc3\xa9", MANIFEST_DIR, NULL);
+    add(&manifest, "bidi\u202e", MANIFEST_DIR, NULL);
     add(&manifest, "empty", MANIFEST_FILE, "");
     add(&manifest, "link", MANIFEST_LINK, "../\x7f");
     manifest_sort(&manifest);
     manifest_write(&text, &manifest);
     assert_non_null(strstr(buf_text(&text), "{\"path\":\"100%25%0A\\\"x\\\\%FF\xc3\xa9\","
                                             "\"type\":\"dir\",\"mode\":\"0755\"}\n"));
+    assert_non_null(strstr(buf_text(&text), "{\"path\":\"bidi%E2%80%AE\","));
     assert_int_equal(manifest_read("m", buf_text(&text), text.size_bytes, &again, NULL), 0);
     manifest_write(&text_again, &again);
     assert_string_equal(buf_text(&text_again), buf_text(&text));

@@ -103,6 +103,7 @@ E2
   expect_status 0
   expect_trial '.artifacts.files + (.artifacts.refused | length) >= 17' true
   jq -e . run/trials/default/t/00/changes.json >/dev/null || fail "changes.json is not JSON"
+  ! LC_ALL=C grep -rq $'\xe2\x80\xae' run --include='*.json' --include='*.jsonl' || fail "a raw bidi mark in a record"
   local command
   for command in 'report run -v' 'show run/trials/default/t/00'; do
     # shellcheck disable=SC2086
