@@ -193,6 +193,10 @@ static int start_native(const struct monitor_options *options, struct monitor *m
 static int start_tempdir(const struct monitor_options *options, struct monitor *monitor,
                          int server_end, struct error **err)
 {
+    int r = tempdir_check(err);
+
+    if (r < 0)
+        return r;
     pid_t parent = getpid(), pid = fork();
 
     if (pid < 0)

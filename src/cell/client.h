@@ -72,3 +72,5 @@ must_check int client_seal_blob(const struct buf *blob, int *ret, struct error *
 /* tempdir.c: serves in the calling process, which was forked for it. Never returns. */
 struct monitor_options;
 _Noreturn void tempdir_serve(int control_fd, const struct monitor_options *options) nonnull(2);
+/* ERROR_USER with the path when $TMPDIR (else /tmp) is no place for new folders of the caller. */
+must_check int tempdir_check(struct error **err);

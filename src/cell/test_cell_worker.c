@@ -14,6 +14,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cell/client.h"
 #include "cell/fixture.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)1 << 20)
@@ -267,6 +268,49 @@ static void turns_a_complaint_into_an_error(void **state)
     }
 }
 
+/* A file with the bytes of the worker's program, open for reading. */
+static int copy_of_worker(int worker_fd, const char *path)
+{
+    scoped(buf_done) struct buf program = {0};
+    scoped(mem_freep) char *from = str_format("/proc/self/fd/%d", worker_fd);
+    struct error *err = NULL;
+
+    assert_done(fs_read_file(AT_FDCWD, from, (size_t)64 << 20, &program, &err), &err);
+    assert_done(fs_write_atomic(
+                    AT_FDCWD, path,
+                    &(struct fs_content){program.data, program.size_bytes, 0755, FS_NO_SYNC}, &err),
+                &err);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Who took a trial process over must not choose the program that gets a worker's rights. */
+static void starts_no_worker_for_a_trial_but_the_one_that_it_was_given(void **state)
+{
+    static const char *const args[] = {"complain", "task: here\n", NULL};
+    const struct worker_job job = {.args = args};
+    char *folder = fixture_dir_new();
+    scoped(mem_freep) char *path = str_format("%s/worker", folder);
+    scoped(buf_done) struct buf output = {0};
+    scoped(error_freep) struct error *ours = NULL, *refusal = NULL, *given = NULL;
+    struct monitor *trial = NULL;
+    struct error *err = NULL;
+
+    (void)state;
+    assert_done(monitor_connect(fixture.monitor, &trial, &err), &err);
+    assert_int_equal(worker_run(trial, &job, &output, &ours), -ERROR_TASK);
+    scoped(fd_closep) int other = copy_of_worker(trial->worker_fd, path);
+
+    assert_true(other >= 0);
+    assert_true(dup3(other, trial->worker_fd, O_CLOEXEC) >= 0);
+    assert_int_equal(worker_run(trial, &job, &output, &refusal), -ERROR_SYSTEM);
+    assert_int_equal(error_errno_of(refusal), EPERM);
+    /* The same program starts for who may choose it: it is the refusal that was seen. */
+    assert_true(dup3(other, fixture.monitor->worker_fd, O_CLOEXEC) >= 0);
+    assert_int_equal(worker_run(fixture.monitor, &job, &output, &given), -ERROR_TASK);
+    monitor_free(trial);
+    fixture_dir_free(folder);
+}
+
 static void refuses_more_output_than_wanted(void **state)
 {
     static const char *const args[] = {"all", NULL};
@@ -307,6 +351,7 @@ static int run_groups(void)
         TEST(collects_a_copied_workspace_and_again),
         TEST(collects_what_an_overlay_holds_with_its_marks),
         TEST(turns_a_complaint_into_an_error),
+        TEST(starts_no_worker_for_a_trial_but_the_one_that_it_was_given),
         TEST(refuses_more_output_than_wanted),
         TEST(gives_graders_the_worker_as_a_program),
     };
