@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "run/overlap.h"
+#include "run/staged_overlap.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -128,6 +129,8 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
                        &ret->view, err);
     if (r == 0)
         r = check_roots(options, ret->view, err);
+    if (r == 0)
+        r = staged_overlap_check(options->session, ret->control, options->task, ret->view, err);
     if (r == 0)
         r = open_script(options, ret, err);
     return r < 0 ? r : stage_private(options, ret, err);

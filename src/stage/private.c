@@ -111,23 +111,31 @@ static int add_suite(struct store *store, struct monitor *monitor, const struct 
     return r;
 }
 
-static int add_reference(struct store *store, struct monitor *monitor,
-                         const struct task_reader *reader, const struct private_source *source,
-                         struct private_stage *stage, struct error **err)
+int private_reference_make(struct store *store, struct monitor *monitor,
+                           const struct task_reader *reader, const struct private_source *source,
+                           struct layer *ret, struct error **err)
 {
     scoped(fd_closep) int fd = -1;
     bool is_dir = source->reference_dir != NULL;
     const char *path = is_dir ? source->reference_dir : source->reference_file;
-
-    if (path == NULL)
-        return 0;
     int r = open_path(reader, path, O_RDONLY | (is_dir ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY), &fd,
                       err);
 
     if (r == 0)
-        r = stage_reference(store, monitor, fd, source, &stage->reference, err);
-    stage->has_reference = r == 0;
+        r = stage_reference(store, monitor, fd, source, ret, err);
     return r < 0 ? error_wrap(err, r, "cannot stage the reference") : 0;
+}
+
+static int add_reference(struct store *store, struct monitor *monitor,
+                         const struct task_reader *reader, const struct private_source *source,
+                         struct private_stage *stage, struct error **err)
+{
+    if (source->reference_dir == NULL && source->reference_file == NULL)
+        return 0;
+    int r = private_reference_make(store, monitor, reader, source, &stage->reference, err);
+
+    stage->has_reference = r == 0;
+    return r;
 }
 
 /* Where the suite's copy is hollow for this task's own reference, and what fills the place. */

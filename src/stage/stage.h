@@ -106,3 +106,9 @@ must_check int private_stage_make(struct store *store, struct monitor *monitor,
                                   const struct task_reader *reader,
                                   const struct private_source *source, struct private_stage *ret,
                                   struct error **err) nonnull(1, 3, 4, 5);
+/* Only the reference that the source names (the rest of it is not looked at), into the same place.
+ */
+must_check int private_reference_make(struct store *store, struct monitor *monitor,
+                                      const struct task_reader *reader,
+                                      const struct private_source *source, struct layer *ret,
+                                      struct error **err) nonnull(1, 3, 4, 5);
