@@ -23,7 +23,7 @@ struct values {
     struct task_flags tasks;
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
     const char *run_dir, *resume, *junit, *markdown, *colour, *min_pass_rate, *max_errors;
-    bool json, no_progress, allow_empty, fail_fast, retry_errors, rerun_failed;
+    bool preflight, json, no_progress, allow_empty, fail_fast, retry_errors, rerun_failed;
 };
 
 #define SHARED_ROWS                                                                                \
@@ -73,6 +73,10 @@ struct values {
          .min = 1,                                                                                 \
          .max = UINT32_MAX,                                                                        \
          .help = "start nothing more after N errors"},                                             \
+        {.kind = OPTION_FLAG,                                                                      \
+         .long_name = "preflight",                                                                 \
+         .offset = offsetof(struct values, preflight),                                             \
+         .help = "attack a twin of each distinct cell before an agent starts in it"},              \
         {.kind = OPTION_NUMBER,                                                                    \
          .long_name = "expect-tasks",                                                              \
          .value = "N",                                                                             \
@@ -354,6 +358,7 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
         .observer = run_screen_observer(screen),
         .stop = interrupt_watch(),
         .parallel = (unsigned)values->parallel,
+        .preflight = values->preflight,
         .fail_fast = values->fail_fast,
         .stop_after_errors = values->stop_after_errors,
         .retry_errors = values->retry_errors,

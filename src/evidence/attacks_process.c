@@ -141,9 +141,10 @@ static void signal_all(struct attack_context *context)
     uint64_t pid;
 
     while ((target = targets_next(context->targets, "host", "pid", &index)) != NULL) {
-        if (!str_to_u64(target->value, &pid) || attack_is_own((int)pid))
-            continue;
         attack_looked(context, 1);
+        /* A number that a process of its own has, or its PID 1, says nothing. */
+        if (!str_to_u64(target->value, &pid) || pid == 1 || attack_is_own((int)pid))
+            continue;
         if (kill((pid_t)pid, 0) == 0 || errno == EPERM)
             attack_found(context, "a process of the host can be named: %s",
                          attack_errno_name(errno));

@@ -35,6 +35,7 @@ const struct field trial_fields[] = {
     {"cell.protections", FIELD_LIST, AT(cell.protections)},
     {"cell.seccomp", FIELD_BOOL, AT(cell.seccomp)},
     {"cell.landlock_abi", FIELD_INT, AT(cell.landlock_abi)},
+    {"cell.preflight", FIELD_TEXT, AT(cell.preflight)},
     {"cell.limits", FIELD_OBJECT, AT(cell.limits)},
     {"cell.kill.processes", FIELD_U64, AT(cell.kill_processes)},
     {"cell.kill.ms", FIELD_MS, AT(cell.kill_ms)},

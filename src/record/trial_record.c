@@ -86,11 +86,12 @@ static void criterion_record_done(struct criterion_record *criterion)
 void trial_record_done(struct trial_record *record)
 {
     char *const texts[] = {
-        record->run_id,      record->trial_id,    record->task_id,
-        record->variant_id,  record->error,       record->error_code,
-        record->agent.type,  record->agent.model, record->agent.stopped_by,
-        record->cell.driver, record->cell.tier,   record->events,
-        record->staging,     record->view.root,   record->artifacts.digest,
+        record->run_id,           record->trial_id,    record->task_id,
+        record->variant_id,       record->error,       record->error_code,
+        record->agent.type,       record->agent.model, record->agent.stopped_by,
+        record->cell.driver,      record->cell.tier,   record->events,
+        record->cell.preflight,   record->staging,     record->view.root,
+        record->artifacts.digest,
     };
     json_t *const values[] = {
         record->usage,        record->cell.limits,       record->view.layers,

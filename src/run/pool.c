@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/pool_child.h"
+#include "run/preflight.h"
 #include "run/staged.h"
 
 #define TICK_MS 100
@@ -28,6 +29,7 @@ struct pool {
     struct slot *slots;
     size_t next, running;
     struct staged staged;
+    struct preflight *preflight; /* NULL: not asked for */
     uint64_t errors;
     uint64_t pending_since_ns; /* first uncommitted journal line; 0: none */
     bool stopping;             /* start nothing more */
@@ -76,6 +78,8 @@ static void stage_for(struct pool *pool, const struct task *task)
     };
 
     staged_make(&options, &pool->staged);
+    if (pool->preflight != NULL)
+        preflight_check(pool->preflight, pool->options->session, &pool->staged);
 }
 
 static void close_slots(const struct pool *pool)
@@ -367,6 +371,9 @@ int pool_run(const struct pool_options *options, bool *ret_interrupted, struct e
     for (unsigned i = 0; i < options->parallel; i++)
         pool.slots[i].pidfd = pool.slots[i].note_fd = -1;
 
+    if (options->preflight && options->work == POOL_RUN)
+        pool.preflight = preflight_new();
+
     int r = pump(&pool, err);
 
     if (r < 0)
@@ -374,6 +381,7 @@ int pool_run(const struct pool_options *options, bool *ret_interrupted, struct e
     else
         r = commit_due(&pool, true, err);
     staged_done(&pool.staged);
+    preflight_free(pool.preflight);
     free(pool.slots);
     if (r == 0)
         *ret_interrupted = *options->stop != 0;

@@ -43,6 +43,7 @@ struct pool_options {
     enum pool_work work;
     unsigned parallel;
     bool grading;               /* POOL_RUN: grade, too */
+    bool preflight;             /* attack a twin of each distinct cell first */
     bool fail_fast;             /* stop starting trials after the first that did not pass */
     uint64_t stop_after_errors; /* 0: never */
     const volatile int *stop;   /* non-zero: interrupted */

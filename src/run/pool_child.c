@@ -27,6 +27,7 @@ static struct trial_job job_of(const struct pool_child *child)
         .grading = child->options->grading,
         .stop = child->options->stop,
         .setup_error = staged->error,
+        .preflight = staged->preflight,
         .stage_ns = child->trial->replicate == 0 ? staged->stage_ns : 0,
     };
 }

@@ -49,6 +49,7 @@ static int run_pool(struct run *run, enum pool_work work, struct error **err)
         .work = work,
         .parallel = run->parallel,
         .grading = run->grading,
+        .preflight = run->preflight,
         .fail_fast = run->fail_fast,
         .stop_after_errors = run->stop_after_errors,
         .stop = run->stop,

@@ -19,7 +19,7 @@ struct run {
     struct pool_observer observer;
     const volatile int *stop;
     unsigned parallel;
-    bool fail_fast;
+    bool preflight, fail_fast;
     uint64_t stop_after_errors;
     bool retry_errors, rerun_failed, force; /* run_resume() only */
     bool grading;

@@ -158,5 +158,6 @@ void staged_done(struct staged *staged)
         private_stage_done(&staged->private_stage);
     fd_closep(&staged->script_fd);
     error_free(staged->error);
+    free(staged->preflight);
     *staged = (struct staged){.script_fd = -1};
 }

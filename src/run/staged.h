@@ -18,6 +18,7 @@ struct staged {
     int script_fd;       /* -1: none */
     struct error *error; /* why staging failed; the trials record it */
     uint64_t stage_ns;
+    char *preflight; /* see run/preflight.h; NULL: none was asked for; owned */
 };
 
 struct staged_options {

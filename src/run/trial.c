@@ -113,6 +113,7 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     record->cell.driver = str_dup(facts->driver == CELL_TEMPDIR ? "tempdir" : "native");
     record->cell.tier = str_dup(cell_tier_name(facts->tier));
     record->cell.landlock_abi = facts->landlock_abi;
+    record->cell.preflight = job->preflight != NULL ? str_dup(job->preflight) : NULL;
     set_json(&record->cell.limits, limits_json(&public_half->limits));
     set_json(&record->lineage, task_lineage(job->task));
     record->timing_ms.stage = ns_to_ms(job->stage_ns);

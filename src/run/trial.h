@@ -25,6 +25,7 @@ struct trial_job {
     unsigned replicate;
     bool grading;             /* false: `execute` */
     const volatile int *stop; /* non-zero: end soon, status ERROR "interrupted" is not recorded */
+    const char *preflight;    /* digest of its cell's preflight; NULL: none */
     const struct error *setup_error; /* what went wrong before the trial's process existed */
     uint64_t stage_ns;               /* spent on staging before the process existed */
 };
