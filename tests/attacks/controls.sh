@@ -4,6 +4,7 @@
 #
 # usage: controls.sh FOLDER SCRIPT...; FOLDER is empty and ours. Needs SENTINEL, SENTINEL_HINT, SENTINEL_SHA256, and of a
 # listener TCP, UDP and SOCKET. Prints "ok control/NAME", "not ok control/NAME said" or "skip control/NAME reason".
+# shellcheck disable=SC2317 # functions are called by way of bites
 set -u
 export CHEAT_SANDBOX=1
 folder=$1
