@@ -11,6 +11,7 @@
 #include "cli/task_flags.h"
 #include "cli/version.h"
 #include "report/report.h"
+#include "run/host_watch.h"
 #include "run/run.h"
 #include "run/run_open.h"
 #include "task/task_private.h"
@@ -22,6 +23,7 @@ enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN };
 struct values {
     struct task_flags tasks;
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
+    const char *verify_host;
     const char *run_dir, *resume, *junit, *markdown, *colour, *min_pass_rate, *max_errors;
     bool preflight, json, no_progress, allow_empty, fail_fast, retry_errors, rerun_failed;
 };
@@ -54,6 +56,13 @@ struct values {
          .when_bare = "yes",                                                                       \
          .offset = offsetof(struct values, resume),                                                \
          .help = "go on with the run in --run-dir; =force: even when tasks changed"},              \
+        {.kind = OPTION_OPTIONAL,                                                                  \
+         .long_name = "verify-host",                                                               \
+         .value = "full",                                                                          \
+         .when_bare = "yes",                                                                       \
+         .offset = offsetof(struct values, verify_host),                                           \
+         .help = "COMPROMISED if the suite, sources or folders of the run change; =full: reads "   \
+                 "all contents"},                                                                  \
         {.kind = OPTION_FLAG,                                                                      \
          .long_name = "retry-errors",                                                              \
          .offset = offsetof(struct values, retry_errors),                                          \
@@ -182,6 +191,10 @@ static int check_flags(const struct values *values, struct error **err)
         !str_equal(values->resume, "force"))
         return error_set(err, ERROR_USER, "--resume=%s: only --resume=force is known",
                          values->resume);
+    if (values->verify_host != NULL && !str_equal(values->verify_host, "yes") &&
+        !str_equal(values->verify_host, "full"))
+        return error_set(err, ERROR_USER, "--verify-host=%s: only --verify-host=full is known",
+                         values->verify_host);
     if ((values->retry_errors || values->rerun_failed) && values->resume == NULL)
         return error_set(err, ERROR_USER, "--retry-errors and --rerun-failed need --resume");
     return 0;
@@ -333,6 +346,18 @@ static int finish(struct job *job, struct run *run, struct error **err)
     return report_exit_status(&totals, &job->rules);
 }
 
+static int watch_host(const struct job *job, struct host_watch **ret, struct error **err)
+{
+    const char *how = job->values->verify_host;
+    scoped(mem_freep) char *cwd = getcwd(NULL, 0);
+
+    if (how == NULL)
+        return 0;
+    scoped(mem_freep) char *path = path_join(cwd == NULL ? "/" : cwd, job->run_path);
+
+    return host_watch_start(&job->session, &job->plan, path, str_equal(how, "full"), ret, err);
+}
+
 static int run_trials(struct job *job, int dir_fd, struct error **err)
 {
     const struct values *values = job->values;
@@ -366,9 +391,14 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
         .force = str_equal(values->resume, "force"),
         .grading = job->grading,
     };
-    int r = values->resume != NULL ? run_resume(&run, err) : run_start(&run, err);
+    scoped(host_watch_freep) struct host_watch *watch = NULL;
+    int r = watch_host(job, &watch, err);
 
+    if (r == 0)
+        r = values->resume != NULL ? run_resume(&run, err) : run_start(&run, err);
     run_screen_end(screen);
+    if (r == 0 && watch != NULL)
+        r = host_watch_end(watch, run_dir_fd(run.dir), err);
     return r < 0 ? r : finish(job, &run, err);
 }
 

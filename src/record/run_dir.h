@@ -1,12 +1,13 @@
 #pragma once
 /*
- * run_dir: one run on disk: run.json, plan.json, journal.jsonl, trials/.
+ * run_dir: one run on disk: run.json, plan.json, journal.jsonl, host.json, trials/.
  *
  * One process at a time holds it (flock on "lock", which holds the pid of the owner; forked
  * children share the lock). The journal is appended in groups and fsynced; a torn last line is
  * ignored on load and cut off before the next one is written. Directories are 0700, files 0600.
  */
 
+#include "record/host_record.h"
 #include "record/record.h"
 
 #define RUN_SCHEMA "closedbook/run/1"
@@ -84,6 +85,7 @@ struct run_trials {
     struct trial_record *records;
     char **paths; /* trial_path() of each */
     size_t count, unfinished;
+    struct host_record host; /* of the run as a whole */
 };
 must_check int run_dir_trials(struct run_dir *run, bool verify, struct run_trials *ret,
                               struct error **err) nonnull(1, 3);

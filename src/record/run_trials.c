@@ -123,6 +123,8 @@ int run_dir_trials(struct run_dir *run, bool verify, struct run_trials *ret, str
     *ret = (struct run_trials){0};
     hand_over(&search, ret);
     free(search.found);
+    if (r == 0)
+        r = host_record_read(run->dir_fd, &ret->host, err);
     if (r < 0) {
         run_trials_done(ret);
         return error_wrap(err, r, "cannot read the trials of '%s'", run->path);
@@ -138,5 +140,6 @@ void run_trials_done(struct run_trials *trials)
     }
     free(trials->records);
     free(trials->paths);
+    host_record_done(&trials->host);
     *trials = (struct run_trials){0};
 }

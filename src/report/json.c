@@ -61,6 +61,7 @@ json_t *report_json(const struct run_trials *trials, const char *run_id)
     json_put(object, "totals", totals_json(trials));
     for (size_t i = 0; i < trials->count; i++)
         json_push(list, trial_json(&trials->records[i], trials->paths[i]));
+    json_put(object, "host", host_record_json(&trials->host));
     json_put(object, "trials", list);
     return object;
 }

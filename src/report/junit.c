@@ -69,7 +69,7 @@ static void add_case(struct suite *suite, const struct test_case *test)
     count(suite, test->outcome);
     suite->seconds += test->seconds;
     buf_text_append(buf, "    <testcase");
-    attribute(buf, "classname", test->record->variant_id);
+    attribute(buf, "classname", test->record == NULL ? "run" : test->record->variant_id);
     attribute(buf, "name", test->name);
     buf_format(buf, " time=\"%.3f\"", test->seconds);
     if (test->outcome == OUTCOME_PASSED) {
@@ -170,6 +170,27 @@ static void add_integrity(struct suite *suite, const struct trial_record *record
     add_case(suite, &test);
 }
 
+/* The run as a whole, when --verify-host looked at it. */
+static void add_host(struct suite *suite, const struct host_record *host)
+{
+    scoped(buf_done) struct buf message = {0};
+    scoped(buf_done) struct buf body = {0};
+    struct test_case test = {
+        .name = "host",
+        .type = "COMPROMISED",
+        .body = &body,
+        .outcome = host->count > 0 ? OUTCOME_FAILURE : OUTCOME_PASSED,
+    };
+
+    if (!host->evaluated)
+        return;
+    host_text(&message, host);
+    test.message = buf_text(&message);
+    for (size_t i = 0; i < host->changes.count; i++)
+        buf_format(&body, "%s\n", host->changes.items[i]);
+    add_case(suite, &test);
+}
+
 static void counts(struct buf *buf, const struct suite *suite)
 {
     buf_format(buf, " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"%.3f\"",
@@ -200,6 +221,8 @@ void report_junit(struct buf *buf, const struct run_trials *trials, const char *
         if (record->status != STATUS_SKIPPED)
             add_integrity(&integrity, record, buf_text(&name));
     }
+
+    add_host(&integrity, &trials->host);
 
     const struct suite both = {
         .tests = results.tests + integrity.tests,

@@ -190,12 +190,30 @@ static void title(struct buf *buf, const struct run_trials *trials)
     }
 }
 
+static void host(struct buf *buf, const struct run_trials *trials,
+                 const struct report_options *options)
+{
+    scoped(buf_done) struct buf what = {0};
+    scoped(buf_done) struct buf lines = {0};
+
+    if (trials->host.count == 0)
+        return;
+    host_text(&what, &trials->host);
+    text(buf, buf_text(&what));
+    buf_text_append(buf, "\n");
+    for (size_t i = 0; i < trials->host.changes.count; i++)
+        buf_format(&lines, "%s\n", trials->host.changes.items[i]);
+    block(buf, buf_text(&lines), options);
+    buf_text_append(buf, "\n");
+}
+
 void report_markdown(struct buf *buf, const struct run_trials *trials,
                      const struct report_options *options)
 {
     const struct trial_naming naming = trial_naming(trials);
 
     title(buf, trials);
+    host(buf, trials, options);
     if (trials->count > 0)
         buf_text_append(buf, "| | trial | status | score | time | why |\n"
                              "|---|---|---|---:|---:|---|\n");

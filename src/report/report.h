@@ -22,9 +22,10 @@ struct report_options {
 struct report_totals {
     size_t trials, success, failure, max_turns, timeout, budget, error, not_graded, skipped;
     size_t compromised, suspect, unprotected;
-    size_t passed;       /* has_verdict and passed; never a COMPROMISED one */
-    size_t decided;      /* has_verdict: what a pass rate is a share of */
-    uint64_t elapsed_ms; /* from the first start to the last end */
+    bool host_compromised; /* the host changed while the run was on */
+    size_t passed;         /* has_verdict and passed; never a COMPROMISED one */
+    size_t decided;        /* has_verdict: what a pass rate is a share of */
+    uint64_t elapsed_ms;   /* from the first start to the last end */
 };
 /* error counts BUILD_FAILED, too; budget counts both. */
 struct report_totals report_totals(const struct run_trials *trials) nonnull(1);

@@ -340,6 +340,28 @@ static void integrity_line(const struct page *page)
     newline(page);
 }
 
+/* Never cut, and each on a line of its own: somebody has to look at every one. */
+static void host_lines(const struct page *page)
+{
+    const struct host_record *host = &page->trials->host;
+
+    if (host->count == 0)
+        return;
+    scoped(buf_done) struct buf text = {0};
+
+    host_text(&text, host);
+    newline(page);
+    paint_spaces(&page->painter, 2);
+    (void)paint_raw(&page->painter, PAINT_RED, text.data, text.size_bytes, 0);
+    newline(page);
+    for (size_t i = 0; i < host->changes.count; i++) {
+        paint_spaces(&page->painter, TRIAL_INDENT);
+        (void)paint_raw(&page->painter, PAINT_PLAIN, host->changes.items[i],
+                        strlen(host->changes.items[i]), 0);
+        newline(page);
+    }
+}
+
 void report_terminal(struct buf *buf, const struct run_trials *trials,
                      const struct report_options *options)
 {
@@ -363,4 +385,5 @@ void report_terminal(struct buf *buf, const struct run_trials *trials,
     }
     totals_line(&page);
     integrity_line(&page);
+    host_lines(&page);
 }

@@ -37,7 +37,8 @@ static void count_status(struct report_totals *totals, enum trial_status status)
 
 struct report_totals report_totals(const struct run_trials *trials)
 {
-    struct report_totals totals = {.trials = trials->count};
+    struct report_totals totals = {.trials = trials->count,
+                                   .host_compromised = trials->host.count > 0};
     uint64_t first_ms = UINT64_MAX;
     uint64_t last_ms = 0;
 
@@ -86,7 +87,8 @@ int report_exit_status(const struct report_totals *totals, const struct exit_rul
         return 130;
     if (totals->trials == totals->skipped)
         return rules->allow_empty ? 0 : 2;
-    if (totals->compromised > 0 || (rules->fail_on_suspect && totals->suspect > 0))
+    if (totals->compromised > 0 || totals->host_compromised ||
+        (rules->fail_on_suspect && totals->suspect > 0))
         return 4;
     if (has_too_many_errors(totals, rules))
         return 3;

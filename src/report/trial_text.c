@@ -162,6 +162,15 @@ void unprotected_text(struct buf *buf, const struct run_trials *trials)
     buf_text_append(buf, ": such a result proves nothing about an agent");
 }
 
+void host_text(struct buf *buf, const struct host_record *host)
+{
+    buf_format(buf, "COMPROMISED: the host changed while the run was on (%ju difference%s",
+               (uintmax_t)host->count, host->count == 1 ? "" : "s");
+    if (host->count > host->changes.count)
+        buf_format(buf, ", the first %zu are listed", host->changes.count);
+    buf_text_append(buf, ")");
+}
+
 /* --- criteria ------------------------------------------------------------------------------- */
 
 bool criterion_failed(const struct criterion_record *criterion)

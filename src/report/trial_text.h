@@ -29,6 +29,9 @@ void trial_reason(struct buf *buf, const struct trial_record *record) nonnull(1,
  */
 void unprotected_text(struct buf *buf, const struct run_trials *trials) nonnull(1, 2);
 
+/* "COMPROMISED: the host changed ...", for a record with differences; raw. */
+void host_text(struct buf *buf, const struct host_record *host) nonnull(1, 2);
+
 /* A criterion that needs telling: errored, or below its threshold. */
 bool criterion_failed(const struct criterion_record *criterion) nonnull(1);
 /* "0.50 < 0.90", "1.00", "error". */

@@ -97,6 +97,10 @@ static void read_patterns(const struct build *build)
                         "a pattern expected, found '%s'", item->text);
         if (negated)
             str_list_add(&taken_out, item->text + 1);
+        if (strcmp(item->text, "!.git") == 0)
+            build_error(build, item->mark, "sandbox.ignore_patterns",
+                        "'!.git' is not in this version: a repository would be staged with all of "
+                        "its history");
     }
     for (size_t i = 0; i < ARRAY_SIZE(usual_patterns); i++) {
         if (!str_list_has(&taken_out, usual_patterns[i]))

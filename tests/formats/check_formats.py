@@ -79,6 +79,8 @@ def check_run(schemas, directory, label):
     """Every record of a run directory."""
     schemas.check('run', f'{label}run.json', load(os.path.join(directory, 'run.json')))
     schemas.check('plan', f'{label}plan.json', load(os.path.join(directory, 'plan.json')))
+    if os.path.exists(os.path.join(directory, 'host.json')):
+        schemas.check('host', f'{label}host.json', load(os.path.join(directory, 'host.json')))
     check_lines(schemas, 'journal', f'{label}journal.jsonl', os.path.join(directory, 'journal.jsonl'))
     for folder, _, names in sorted(os.walk(os.path.join(directory, 'trials'))):
         if 'trial.json' not in names:
