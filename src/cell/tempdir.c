@@ -99,6 +99,9 @@ static int start(struct server *server, struct child *child, const struct input 
     child->step = STEP_ROOT;
     if (request->root_fd >= 0)
         return -EOPNOTSUPP;
+    child->step = STEP_CGROUP;
+    if (request->limits.memory_bytes > 0 || request->limits.cpu_millis > 0)
+        return -EOPNOTSUPP;
     child->step = STEP_WORKSPACE;
     cell->uid = cell->init_uid = getuid();
     cell->gid = getgid();

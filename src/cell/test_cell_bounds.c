@@ -98,6 +98,48 @@ static void stops_a_fork_bomb(void **state)
     cell_free(cell);
 }
 
+/* What a command of sh prints in a cell with these limits. */
+static void assert_prints(const struct cell_limits *limits, const char *command, const char *text)
+{
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    struct fixture_output output = {0};
+    struct cell_spec spec;
+    struct cell *cell = NULL;
+    struct error *err = NULL;
+
+    fixture_spec(&fixture, CELL_AGENT, argv, &spec);
+    spec.limits = *limits;
+    assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
+    assert_string_equal(buf_text(&output.out), text);
+    fixture_output_done(&output);
+    cell_free(cell);
+}
+
+static void stops_too_many_open_files_and_too_long_ones(void **state)
+{
+    static const char open_many[] =
+        "perl -e 'while (@f < 100 && open($f, \"<\", \"/dev/null\")) { push @f, $f } "
+        "print @f < 100 ? \"few\" : \"many\"'";
+    static const char write_much[] =
+        "(trap '' XFSZ; head -c 100000 /dev/zero >f) 2>/dev/null; stat -c %s f";
+
+    (void)state;
+    assert_prints(&(struct cell_limits){.open_files = 32}, open_many, "few");
+    assert_prints(&(struct cell_limits){0}, open_many, "many");
+    assert_prints(&(struct cell_limits){.file_bytes = 8192}, write_much, "8192\n");
+    assert_prints(&(struct cell_limits){0}, write_much, "100000\n");
+}
+
+static void lets_through_what_is_within_the_limits(void **state)
+{
+    (void)state;
+    assert_prints(&(struct cell_limits){0},
+                  "n=0; while [ $n -lt 60 ]; do sleep 1000 & n=$((n+1)); done; echo $n; "
+                  "for d in /workspace /tmp /home/agent /dev/shm; do "
+                  "head -c 2000000 /dev/zero >$d/x && stat -c %s $d/x; done",
+                  "60\n2000000\n2000000\n2000000\n2000000\n");
+}
+
 /* --- channels between cells */
 
 /* A lock that one cell holds and another asks for. */
@@ -159,6 +201,8 @@ static int run_groups(void)
     const struct CMUnitTest tests[] = {
         TEST(stops_a_full_disk_and_too_many_files),
         TEST(stops_a_fork_bomb),
+        TEST(stops_too_many_open_files_and_too_long_ones),
+        TEST(lets_through_what_is_within_the_limits),
         TEST(locks_of_one_cell_are_not_seen_in_another),
         TEST(locks_of_one_file_would_be_seen),
     };

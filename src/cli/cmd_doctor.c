@@ -47,6 +47,35 @@ static const char *lacking_of(const struct session *session)
                                    : error_message(session->native_error);
 }
 
+static const char *const limit_names[CELL_CGROUP_KINDS] = {
+    [CELL_CGROUP_MEMORY] = "max_memory_mb",
+    [CELL_CGROUP_PIDS] = "max_pids",
+    [CELL_CGROUP_CPU] = "max_cpus",
+};
+
+/* What cgroups limit here. */
+static json_t *limits_list(const struct session *session)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; session->native != NULL && i < CELL_CGROUP_KINDS; i++)
+        if ((monitor_facts(session->native)->limits & 1u << i) != 0)
+            json_push(list, json_text_or_null(limit_names[i]));
+    return list;
+}
+
+static void list_limits(struct buf *text, const struct session *session)
+{
+    const struct monitor_facts *facts = monitor_facts(session->native);
+
+    buf_text_append(text, "\nLimits by cgroups:\n");
+    for (size_t i = 0; i < CELL_CGROUP_KINDS; i++)
+        buf_format(text, "  %-3s %s\n", (facts->limits & 1u << i) != 0 ? "yes" : "no",
+                   limit_names[i]);
+    if (facts->limits_reason[0] != '\0')
+        buf_format(text, "      %s\n", facts->limits_reason);
+}
+
 static json_t *doctor_json(const struct cell_probe *probe, const struct session *session)
 {
     json_t *json = json_object();
@@ -68,6 +97,7 @@ static json_t *doctor_json(const struct cell_probe *probe, const struct session 
         if ((monitor_facts(session->native)->protections & cell_protection_rows[i].bit) != 0)
             json_push(protections, json_text_or_null(cell_protection_rows[i].name));
     json_put(json, "protections", protections);
+    json_put(json, "limits", limits_list(session));
     json_put(json, "facts", facts_json(probe));
     return json;
 }
@@ -113,10 +143,12 @@ static int doctor(const struct values *values, const struct cell_probe *probe,
             buf_format(&text, "No better tier: %s\n", lacking_of(session));
         buf_text_append(&text, "\n");
         list_facts(&text, probe);
-        if (session->native != NULL)
+        if (session->native != NULL) {
             list_protections(&text, session);
-        else
+            list_limits(&text, session);
+        } else {
             buf_format(&text, "\nNo native cell: %s\n", error_message(session->native_error));
+        }
         r = print_out(&text, err);
     }
     if (r < 0)

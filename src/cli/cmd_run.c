@@ -272,6 +272,8 @@ static int check_tiers(const struct job *job, struct error **err)
 
         task_split(job->plan.tasks.tasks[i], &public_half, &private_half);
         r = session_check_tier(&job->session, private_half->task_id, public_half, err);
+        if (r == 0)
+            r = session_check_limits(&job->session, private_half->task_id, public_half, err);
     }
     return r;
 }

@@ -37,6 +37,7 @@ const struct field trial_fields[] = {
     {"cell.landlock_abi", FIELD_INT, AT(cell.landlock_abi)},
     {"cell.preflight", FIELD_TEXT, AT(cell.preflight)},
     {"cell.limits", FIELD_OBJECT, AT(cell.limits)},
+    {"cell.used", FIELD_OBJECT, AT(cell.used)},
     {"cell.kill.processes", FIELD_U64, AT(cell.kill_processes)},
     {"cell.kill.ms", FIELD_MS, AT(cell.kill_ms)},
     {"events", FIELD_TEXT, AT(events)},

@@ -86,8 +86,8 @@ struct trial_record {
         struct str_list namespaces, protections;
         bool seccomp;
         int landlock_abi;
-        char *preflight; /* digest; NULL: none was made */
-        json_t *limits;  /* object */
+        char *preflight;       /* digest; NULL: none was made */
+        json_t *limits, *used; /* objects */
         uint64_t kill_processes;
         double kill_ms;
     } cell;

@@ -72,6 +72,7 @@ void trial_record_init(struct trial_record *record)
         .digests = json_object(),
     };
     record->cell.limits = json_object();
+    record->cell.used = json_object();
     record->artifacts.refused = json_array();
 }
 
@@ -96,7 +97,7 @@ void trial_record_done(struct trial_record *record)
     json_t *const values[] = {
         record->usage,        record->cell.limits,       record->view.layers,
         record->view.systems, record->artifacts.refused, record->lineage,
-        record->digests,
+        record->digests,      record->cell.used,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/limits.h"
 
 struct grade_cell {
     struct grade_cell_options options;
@@ -73,6 +74,8 @@ static void make_env(struct grade_cell *cell)
 
     cell_env_default(&cell->env);
     put_first_in_path(&cell->env, CELL_CANDIDATE_DIR);
+    if (cell->options.limits != NULL)
+        limits_env(cell->options.limits, &cell->env);
     add_variable(cell, "CLOSEDBOOK_TRIAL", cell->trial_path);
     /* Nothing below HOME is a tool of the grader. */
     add_variable(cell, "PYTHONNOUSERSITE", "1");

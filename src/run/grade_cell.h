@@ -24,6 +24,7 @@ struct grade_cell_options {
     int tar_fd, changes_fd; /* what the agent left; -1: nothing */
     int events_fd; /* events.jsonl, mounted instead of events when that is large; -1: none */
     const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
+    const struct task_limits *limits;         /* for the environment; NULL: none */
     const struct cell_mount *program;         /* a further program in the cell; NULL: none */
 };
 

@@ -81,6 +81,7 @@ int oracle_run(const struct trial_job *job, struct trial_record *record, struct 
         .private_stage = job->private_stage,
         .suite_variables = &private_half->suite_variables,
         .suite_root = private_half->suite_root,
+        .limits = &public_half->limits,
         .tar_fd = -1,
         .changes_fd = -1,
         .events_fd = -1,

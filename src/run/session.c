@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/limits.h"
 #include "task/task_public.h"
 
 #define ROOT_STORE "/var/cache/closedbook"
@@ -244,6 +245,16 @@ int session_check_tier(const struct session *session, const char *name,
                      "tier %s, because %s; a task that requires %s or less runs here",
                      name, task->require_tier, tier_name, monitor_facts(native)->lacking,
                      tier_name);
+}
+
+int session_check_limits(const struct session *session, const char *name,
+                         const struct task_public *task, struct error **err)
+{
+    const struct monitor *native = task->driver == DRIVER_TEMPDIR ? NULL : session->native;
+
+    if (task->driver != DRIVER_TEMPDIR && native == NULL)
+        return 0; /* no cell at all: said where one is wanted */
+    return limits_check(native == NULL ? NULL : monitor_facts(native), name, &task->limits, err);
 }
 
 int session_monitor(struct session *session, enum cell_driver driver, struct monitor **ret,

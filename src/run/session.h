@@ -51,4 +51,8 @@ must_check int session_monitor(struct session *session, enum cell_driver driver,
 must_check int session_check_tier(const struct session *session, const char *name,
                                   const struct task_public *task, struct error **err)
     nonnull(1, 2, 3);
+/* Whether the limits that the task sets can be enforced here, or need not be. */
+must_check int session_check_limits(const struct session *session, const char *name,
+                                    const struct task_public *task, struct error **err)
+    nonnull(1, 2, 3);
 void session_close(struct session *session) nonnull(1);

@@ -119,6 +119,8 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
     int r = session_check_tier(options->session, private_half->task_id, public_half, err);
 
     if (r == 0)
+        r = session_check_limits(options->session, private_half->task_id, public_half, err);
+    if (r == 0)
         r = session_monitor(options->session, driver, &ret->control, err);
     if (r == 0)
         r = view_build(&(struct view_source){.store = options->session->store,

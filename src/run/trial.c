@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/limits.h"
 #include "run/trial_agent.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -43,19 +44,6 @@ static void set_json(json_t **place, json_t *value)
 {
     json_decref(*place);
     *place = value;
-}
-
-static json_t *limits_json(const struct task_limits *limits)
-{
-    json_t *json = json_object();
-
-    json_put_int(json, "task_timeout_ms", (int64_t)limits->task_timeout_ms);
-    json_put_int(json, "turn_timeout_ms", (int64_t)limits->turn_timeout_ms);
-    json_put_int(json, "max_pids", (int64_t)limits->max_pids);
-    json_put_int(json, "max_disk_mb", (int64_t)limits->max_disk_mb);
-    json_put_int(json, "max_inodes", (int64_t)limits->max_inodes);
-    json_put_int(json, "max_output_mb", (int64_t)limits->max_output_mb);
-    return json;
 }
 
 static void begin_integrity(const struct trial_job *job, bool oracle, struct trial_record *record)
@@ -114,7 +102,7 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     record->cell.tier = str_dup(cell_tier_name(facts->tier));
     record->cell.landlock_abi = facts->landlock_abi;
     record->cell.preflight = job->preflight != NULL ? str_dup(job->preflight) : NULL;
-    set_json(&record->cell.limits, limits_json(&public_half->limits));
+    set_json(&record->cell.limits, limits_json(facts, &public_half->limits));
     set_json(&record->lineage, task_lineage(job->task));
     record->timing_ms.stage = ns_to_ms(job->stage_ns);
     begin_integrity(job, public_half->agent.type == AGENT_ORACLE, record);

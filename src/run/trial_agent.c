@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/limits.h"
 #include "run/oracle.h"
 #include "task/task_public.h"
 #include "task/tokens.h"
@@ -75,6 +76,8 @@ static int start_cell(const struct trial_job *job, const struct agent_turn *turn
 {
     scoped(str_list_done) struct str_list base = {0};
     scoped(str_list_done) struct str_list env = {0};
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
     int r = view_fill_cell(job->view, job->monitor, CELL_AGENT, &spec, err);
 
@@ -82,7 +85,9 @@ static int start_cell(const struct trial_job *job, const struct agent_turn *turn
         r = add_script(turn, &spec, err);
     if (r < 0)
         return r;
+    task_split(job->task, &public_half, &private_half);
     cell_env_default(&base);
+    limits_env(&public_half->limits, &base);
     agent_env_merge(&base, &turn->env, &env);
     if (turn->argv.count > 0) {
         spec.command.argv = (const char *const *)turn->argv.items;
@@ -163,6 +168,18 @@ static void note_end(struct trial_record *record, enum cell_wait_result end,
     }
 }
 
+/* In place of what the record began with. */
+static void note_used(struct trial_record *record, enum cell_wait_result end,
+                      const struct cell_receipt *receipt)
+{
+    json_decref(record->cell.used);
+    record->cell.used = limits_used_json(receipt);
+    if (end != CELL_EXITED || record->agent.signal != SIGKILL || receipt->oom_kills == 0)
+        return;
+    free(record->agent.stopped_by);
+    record->agent.stopped_by = str_dup("oom");
+}
+
 static int wait_agent(const struct trial_job *job, struct trial_record *record,
                       struct agent_run *run, struct agent_output *output, struct error **err)
 {
@@ -190,6 +207,7 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
     }
     if (r < 0)
         return r;
+    note_used(record, end, &receipt);
     record->cell.kill_processes = receipt.processes;
     record->cell.kill_ms = ns_to_ms(receipt.kill_ns);
     record->timing_ms.kill = record->cell.kill_ms;

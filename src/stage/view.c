@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "stage/stage.h"
 
+#define MEMORY_MB_SHOWN 8192
+
 struct view {
     struct layer *layers; /* first at the bottom */
     size_t layer_count;
@@ -14,6 +16,7 @@ struct view {
     struct sha256 root;
     struct root *agent_root, *grader_root;
     struct cell_limits limits;
+    bool best_effort;
     char *meminfo, *cpuinfo;
 };
 
@@ -44,6 +47,8 @@ static struct cell_limits cell_limits_of(const struct task_limits *limits)
         .disk_bytes = limits->max_disk_mb << 20,
         .inodes = limits->max_inodes,
         .pids = limits->max_pids,
+        .memory_bytes = limits->max_memory_mb << 20,
+        .cpu_millis = limits->max_cpu_millis,
     };
 }
 
@@ -137,25 +142,42 @@ static void seal(struct view *view)
                     view->manifest.count > STAGE_COPY_ENTRIES_MAX;
 }
 
+/* What a program sizes its pools by: the limit; without one plausible and the same everywhere. */
+static char *meminfo_of(uint64_t limit_mb)
+{
+    unsigned long long total = (limit_mb > 0 ? limit_mb : MEMORY_MB_SHOWN) * 1024;
+
+    return str_format("MemTotal:       %8llu kB\n"
+                      "MemFree:        %8llu kB\n"
+                      "MemAvailable:   %8llu kB\n"
+                      "Buffers:               0 kB\n"
+                      "Cached:         %8llu kB\n"
+                      "SwapCached:            0 kB\n"
+                      "SwapTotal:             0 kB\n"
+                      "SwapFree:              0 kB\n"
+                      "Shmem:                 0 kB\n",
+                      total, total / 4 * 3, total / 8 * 7, total / 8);
+}
+
+/* As many processors as the limit has whole ones, and no more than there are. */
+static char *cpuinfo_of(uint64_t limit_millis)
+{
+    scoped(buf_done) struct buf cpus = {0};
+    uint64_t count = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), wanted = (limit_millis + 999) / 1000;
+
+    count = wanted > 0 && wanted < count ? wanted : count;
+    for (uint64_t i = 0; i < count; i++)
+        buf_format(&cpus, "processor\t: %llu\nmodel name\t: CPU\ncpu cores\t: %llu\n\n",
+                   (unsigned long long)i, (unsigned long long)count);
+    return buf_take(&cpus);
+}
+
 static void set_limits(struct view *view, const struct task_limits *limits)
 {
     view->limits = cell_limits_of(limits);
-    /* Plausible and the same on every machine: what a program sizes its pools by. */
-    view->meminfo = str_dup("MemTotal:        8388608 kB\n"
-                            "MemFree:         6291456 kB\n"
-                            "MemAvailable:    7340032 kB\n"
-                            "Buffers:          131072 kB\n"
-                            "Cached:          1048576 kB\n"
-                            "SwapCached:            0 kB\n"
-                            "SwapTotal:             0 kB\n"
-                            "SwapFree:              0 kB\n"
-                            "Shmem:                 0 kB\n");
-    scoped(buf_done) struct buf cpus = {0};
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-
-    for (long i = 0; i < count; i++)
-        buf_format(&cpus, "processor\t: %ld\nmodel name\t: CPU\ncpu cores\t: %ld\n\n", i, count);
-    view->cpuinfo = buf_take(&cpus);
+    view->best_effort = limits->best_effort;
+    view->meminfo = meminfo_of(limits->max_memory_mb);
+    view->cpuinfo = cpuinfo_of(limits->max_cpu_millis);
 }
 
 /* What every view has: two roots, limits; then it is sealed. */
@@ -315,6 +337,15 @@ const struct root *view_system(const struct view *view, enum cell_role role)
     return role == CELL_GRADER ? view->grader_root : view->agent_root;
 }
 
+/* What the machine cannot enforce, where the task wants to run all the same. */
+static void drop_limits(const struct monitor_facts *facts, struct cell_limits *limits)
+{
+    if ((facts->limits & 1u << CELL_CGROUP_MEMORY) == 0)
+        limits->memory_bytes = 0;
+    if ((facts->limits & 1u << CELL_CGROUP_CPU) == 0)
+        limits->cpu_millis = 0;
+}
+
 int view_fill_cell(const struct view *view, const struct monitor *monitor, enum cell_role role,
                    struct cell_spec *spec, struct error **err)
 {
@@ -329,6 +360,8 @@ int view_fill_cell(const struct view *view, const struct monitor *monitor, enum 
     add_texts(view, spec);
     add_workspace(view, spec);
     spec->limits = view->limits;
+    if (monitor != NULL && view->best_effort)
+        drop_limits(monitor_facts(monitor), &spec->limits);
     return 0;
 }
 

@@ -132,19 +132,24 @@ static uint64_t ms_of(const struct node *map, const char *key)
     return seconds <= 0 ? 0 : seconds < 0.001 ? 1 : (uint64_t)(seconds * 1000);
 }
 
-static void check_enforced(const struct build *build, const struct node *limits, const char *key)
+/* The driver that protects nothing limits nothing either, but time and output. */
+static void check_enforced(const struct build *build, const struct node *limits)
 {
-    const struct member *member = node_member(limits, key);
-    bool best_effort = node_get_bool(limits, "best_effort");
-    scoped(mem_freep) char *path = str_format("sandbox.limits.%s", key);
+    static const char *const keys[] = {"max_memory_mb", "max_cpus", "max_pids", "max_disk_mb",
+                                       "max_inodes"};
 
-    if (member == NULL)
-        return;
-    if (best_effort)
-        build_warning(build, member->mark, path, "'%s' is not enforced in this version", key);
-    else
-        build_error(build, member->mark, path,
-                    "'%s' is not in this version (best_effort: true runs without it)", key);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        const struct member *member = node_member(limits, keys[i]);
+        scoped(mem_freep) char *path = str_format("sandbox.limits.%s", keys[i]);
+
+        if (member == NULL || !build_is_given(build, path))
+            continue;
+        if (node_get_bool(limits, "best_effort"))
+            build_warning(build, member->mark, path, "the driver tempdir does not enforce it");
+        else
+            build_error(build, member->mark, path,
+                        "the driver tempdir does not enforce it (best_effort: true runs without)");
+    }
 }
 
 static void read_limits(const struct build *build)
@@ -162,9 +167,12 @@ static void read_limits(const struct build *build)
         .max_disk_mb = count_of(limits, "max_disk_mb"),
         .max_inodes = count_of(limits, "max_inodes"),
         .max_output_mb = count_of(limits, "max_output_mb"),
+        .max_memory_mb = count_of(limits, "max_memory_mb"),
+        .max_cpu_millis = ms_of(limits, "max_cpus"), /* thousandths, too */
+        .best_effort = node_get_bool(limits, "best_effort"),
     };
-    check_enforced(build, limits, "max_memory_mb");
-    check_enforced(build, limits, "max_cpus");
+    if (build->task->public_half->driver == DRIVER_TEMPDIR)
+        check_enforced(build, limits);
 }
 
 static void read_driver(const struct build *build)
@@ -192,8 +200,8 @@ void build_public(struct build *build)
     build_prompt(build);
     read_sources(build);
     read_patterns(build);
-    read_limits(build);
     read_driver(build);
+    read_limits(build);
     read_tier(build);
     build_root(build, "sandbox", &build->task->public_half->root);
 }

@@ -21,13 +21,14 @@ static const struct field limits_fields[] = {
      .flags = FIELD_RANGE,
      .min = 1,
      .max = 1e9,
-     .doc = "memory; not enforced in this version, so an error unless best_effort"},
+     .doc = "memory of all programs together; what the workspace and the other places hold is not "
+            "in it; default none"},
     {.name = "max_cpus",
      .types = TYPE_REAL,
-     .flags = FIELD_RANGE | FIELD_ABOVE_MIN,
-     .min = 0,
+     .flags = FIELD_RANGE,
+     .min = 0.01,
      .max = 1e5,
-     .doc = "processors; not enforced in this version, so an error unless best_effort"},
+     .doc = "processors, also parts of one; default all"},
     {.name = "max_pids",
      .types = TYPE_INT,
      .flags = FIELD_RANGE,
@@ -59,7 +60,7 @@ static const struct field limits_fields[] = {
     {.name = "best_effort",
      .types = TYPE_BOOL,
      .standard = "false",
-     .doc = "a limit that cannot be enforced is a warning instead of an error"},
+     .doc = "a limit that cannot be enforced is recorded as such instead of an error"},
     {0},
 };
 const struct block limits_block = {

@@ -50,6 +50,9 @@ struct task_limits {
     uint64_t expected_turns;     /* soft: more are remarked on; 0: none */
     uint64_t command_timeout_ms; /* sandbox.limits.timeout, default 300 s */
     uint64_t max_pids, max_disk_mb, max_inodes, max_output_mb;
+    uint64_t max_memory_mb;  /* 0: none */
+    uint64_t max_cpu_millis; /* thousandths of a processor; 0: all */
+    bool best_effort;        /* what cannot be enforced is recorded instead of refused */
 };
 
 #define TASK_EXPOSE_MAX 8        /* paths of the host in one cell */

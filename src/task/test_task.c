@@ -210,13 +210,26 @@ static void complains_about_sandboxes(void **state)
          "1.5\n"
          "6:60 sandbox.limits.max_disk_mb: a whole number from 1 to 1000000000 expected, found the "
          "number .inf\n"},
-        {SANDBOX("limits: {max_memory_mb: 512}"),
-         "6:20 sandbox.limits.max_memory_mb: 'max_memory_mb' is not in this version (best_effort: "
-         "true runs without it)\n"},
-        {SANDBOX("limits: {max_cpus: 0.5, best_effort: on}"),
-         "warning 6:20 sandbox.limits.max_cpus: 'max_cpus' is not enforced in this version\n"
-         "note 6:48 sandbox.limits.best_effort: 'on' is read as true: YAML 1.2 wants true or false "
+        {SANDBOX("limits: {max_memory_mb: 512, max_cpus: 0.5}"), ""},
+        {SANDBOX("limits: {max_memory_mb: 0, max_cpus: -1, max_pids: 0, max_inodes: -5}"),
+         "6:35 sandbox.limits.max_memory_mb: a whole number from 1 to 1000000000 expected, found "
+         "the number 0\n"
+         "6:48 sandbox.limits.max_cpus: a number from 0.01 to 100000 expected, found the number "
+         "-1\n"
+         "6:62 sandbox.limits.max_pids: a whole number from 1 to 1000000 expected, found the "
+         "number 0\n"
+         "6:77 sandbox.limits.max_inodes: a whole number from 16 to 1000000000 expected, found the "
+         "number -5\n"},
+        {SANDBOX("limits: {best_effort: on}"),
+         "note 6:33 sandbox.limits.best_effort: 'on' is read as true: YAML 1.2 wants true or false "
          "here\n"},
+        {SANDBOX("driver: tempdir, limits: {max_memory_mb: 5, max_pids: 7, max_output_mb: 1}"),
+         "6:37 sandbox.limits.max_memory_mb: the driver tempdir does not enforce it (best_effort: "
+         "true runs without)\n"
+         "6:55 sandbox.limits.max_pids: the driver tempdir does not enforce it (best_effort: true "
+         "runs without)\n"},
+        {SANDBOX("driver: tempdir, limits: {max_cpus: 2, best_effort: true}"),
+         "warning 6:37 sandbox.limits.max_cpus: the driver tempdir does not enforce it\n"},
         {SANDBOX("template_sources: [{type: template_dir, path: tpl}]"), ""},
         {SANDBOX("template_sources: [{type: template_dir, path: nowhere}]"),
          "6:57 sandbox.template_sources[0].path: 'FOLDER/nowhere' cannot be opened: No such file "
@@ -408,21 +421,22 @@ static void the_halves_hold_what_the_file_says(void **state)
 {
     (void)state;
     static const struct task_overrides none;
-    static const char text[] =
-        HEAD "tags: [a, b]\nskip: later\ninitial_prompt_file: prompt.txt\n"
-             "agent: {type: exec, command: \"run '{prompt}' x\", env: [GIVEN, A=b], model: m,\n"
-             "        trust_self_reported: yes}\n"
-             "run_limits: {task_timeout: 90, turn_timeout: 20.5, max_turns: 7, expected_turns: 3}\n"
-             "input_dir: ./in/\ninput_mount: data//x/\nreference: {directory: ref}\n"
-             "sandbox:\n  driver: tempdir\n  limits: {timeout: 60, max_pids: 5}\n"
-             "  ignore_patterns: ['!dist', '*.o', '!keep.o']\n"
-             "  template_sources:\n"
-             "    - {type: template_dir, path: '~/../${GIVEN}/../tpl', mount_point: a/./b}\n"
-             "    - {type: starter_files, files: [{path: ./c/d, content: \"x\\n\"}]}\n"
-             "success_criteria:\n"
-             "  - {type: file_contains, description: one, path: a, includes: [x], weight: 2}\n"
-             "  - {type: command_not_executed, description: two, command_pattern: rm}\n"
-             "  - {type: run_command, description: three, command: a, pass_threshold: 1}\n";
+    static const char text[] = HEAD
+        "tags: [a, b]\nskip: later\ninitial_prompt_file: prompt.txt\n"
+        "agent: {type: exec, command: \"run '{prompt}' x\", env: [GIVEN, A=b], model: m,\n"
+        "        trust_self_reported: yes}\n"
+        "run_limits: {task_timeout: 90, turn_timeout: 20.5, max_turns: 7, expected_turns: 3}\n"
+        "input_dir: ./in/\ninput_mount: data//x/\nreference: {directory: ref}\n"
+        "sandbox:\n  driver: tempdir\n  limits: {timeout: 60, max_pids: 5, max_memory_mb: 300, "
+        "max_cpus: 1.5, best_effort: true}\n"
+        "  ignore_patterns: ['!dist', '*.o', '!keep.o']\n"
+        "  template_sources:\n"
+        "    - {type: template_dir, path: '~/../${GIVEN}/../tpl', mount_point: a/./b}\n"
+        "    - {type: starter_files, files: [{path: ./c/d, content: \"x\\n\"}]}\n"
+        "success_criteria:\n"
+        "  - {type: file_contains, description: one, path: a, includes: [x], weight: 2}\n"
+        "  - {type: command_not_executed, description: two, command_pattern: rm}\n"
+        "  - {type: run_command, description: three, command: a, pass_threshold: 1}\n";
     scoped(mem_freep) char *found = NULL;
     scoped(task_freep) struct task *unused_ok task = parse(text, &none, &found);
     const struct task_public *open;
@@ -430,7 +444,13 @@ static void the_halves_hold_what_the_file_says(void **state)
 
     assert_string_equal(found,
                         "note 7:30 agent.trust_self_reported: 'yes' is read as true: YAML 1.2 "
-                        "wants true or false here\n");
+                        "wants true or false here\n"
+                        "warning 14:25 sandbox.limits.max_pids: the driver tempdir does not "
+                        "enforce it\n"
+                        "warning 14:38 sandbox.limits.max_memory_mb: the driver tempdir does not "
+                        "enforce it\n"
+                        "warning 14:58 sandbox.limits.max_cpus: the driver tempdir does not "
+                        "enforce it\n");
     task_split(task, &open, &secret);
     assert_string_equal(open->prompt, "do it\n");
     assert_int_equal(open->agent.type, AGENT_EXEC);
@@ -445,6 +465,9 @@ static void the_halves_hold_what_the_file_says(void **state)
     assert_int_equal(open->limits.max_turns, 7);
     assert_int_equal(open->limits.expected_turns, 3);
     assert_int_equal(open->limits.command_timeout_ms, 60000);
+    assert_int_equal(open->limits.max_memory_mb, 300);
+    assert_int_equal(open->limits.max_cpu_millis, 1500);
+    assert_true(open->limits.best_effort);
     assert_int_equal(open->limits.max_pids, 5);
     assert_int_equal(open->limits.max_disk_mb, 2048);
     assert_int_equal(open->limits.max_inodes, 200000);
