@@ -118,7 +118,7 @@ static void assert_prints(const struct cell_limits *limits, const char *command,
 static void stops_too_many_open_files_and_too_long_ones(void **state)
 {
     static const char open_many[] =
-        "perl -e 'while (@f < 100 && open($f, \"<\", \"/dev/null\")) { push @f, $f } "
+        "perl -e 'while (@f < 100 && open(my $f, \"<\", \"/dev/null\")) { push @f, $f } "
         "print @f < 100 ? \"few\" : \"many\"'";
     static const char write_much[] =
         "(trap '' XFSZ; head -c 100000 /dev/zero >f) 2>/dev/null; stat -c %s f";

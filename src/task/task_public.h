@@ -77,6 +77,6 @@ struct task_public {
     struct str_list ignore_patterns; /* defaults already merged */
     struct task_limits limits;
     enum task_driver driver;
-    char *require_tier; /* "A", "B", "B-", "C"; NULL: any */
+    char *require_tier;    /* "A", "B", "B-", "C"; NULL: any */
     struct task_root root; /* of the agent's cell */
 };
