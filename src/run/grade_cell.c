@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "run/limits.h"
+#include "run/services.h"
 
 struct grade_cell {
     struct grade_cell_options options;
@@ -493,6 +494,20 @@ static int find_missing(struct grade_cell *cell, const char *command, char **ret
     return 0;
 }
 
+/* Of the cell that a command has to itself. */
+static int start_services(struct grade_cell *cell, struct error **err)
+{
+    const struct services services = {
+        .items = cell->options.services,
+        .count = cell->options.service_count,
+        .shell = "/bin/sh",
+        .envp = (const char *const *)cell->env.items,
+    };
+    int r = services_start(cell->cell, &services, err);
+
+    return r < 0 ? error_wrap(err, r, "grading cell") : 0;
+}
+
 static int workspace_run(void *context, const struct grade_command *command,
                          struct grade_command_result *ret, struct error **err)
 {
@@ -515,6 +530,8 @@ static int workspace_run(void *context, const struct grade_command *command,
         r = restart(cell, err);
     cell->used = true;
     cell->changed |= !command->read_only;
+    if (r == 0 && cell->options.service_count > 0)
+        r = start_services(cell, err);
     if (r == 0)
         r = run_shell(cell, &run, err);
     if (r == 0 && (ret->exit_code == 126 || ret->exit_code == 127)) {

@@ -10,6 +10,7 @@
 #include "collect/collect.h"
 #include "grade/grade.h"
 #include "stage/stage.h"
+#include "task/task_public.h"
 
 /* Up to here events travel as a text; larger ones as the file itself. */
 #define GRADE_CELL_EVENTS_BYTES_MAX ((size_t)2 << 20)
@@ -26,6 +27,8 @@ struct grade_cell_options {
     const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
     const struct task_limits *limits;         /* for the environment; NULL: none */
     const struct cell_mount *program;         /* a further program in the cell; NULL: none */
+    const struct task_service *services;      /* that run beside its commands */
+    size_t service_count;
 };
 
 struct grade_cell; /* opaque */

@@ -85,6 +85,8 @@ int oracle_run(const struct trial_job *job, struct trial_record *record, struct 
         .tar_fd = -1,
         .changes_fd = -1,
         .events_fd = -1,
+        .services = public_half->services,
+        .service_count = public_half->service_count,
     };
     scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
     struct cell *live = NULL;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "run/limits.h"
 #include "run/oracle.h"
+#include "run/services.h"
 #include "task/task_public.h"
 #include "task/tokens.h"
 
@@ -71,8 +72,35 @@ static int add_script(const struct agent_turn *turn, struct cell_spec *spec, str
     return 0;
 }
 
+/* With services the cell begins without a program; the agent's comes when they are ready. */
+static int start_beside_services(const struct trial_job *job, struct cell_spec *spec,
+                                 struct agent_run *run, struct error **err)
+{
+    const struct task_public *half = NULL;
+    const struct task_private *private_half = NULL;
+    const struct cell_command command = spec->command;
+
+    task_split(job->task, &half, &private_half);
+    if (half->service_count == 0 || command.argv == NULL)
+        return cell_start(job->monitor, spec, &run->cell, err);
+    const struct services services = {
+        .items = half->services,
+        .count = half->service_count,
+        .shell = "/bin/sh",
+        .envp = command.envp,
+        .stop = job->stop,
+    };
+
+    spec->command = (struct cell_command){0};
+    int r = cell_start(job->monitor, spec, &run->cell, err);
+
+    if (r == 0)
+        r = services_start(run->cell, &services, err);
+    return r < 0 ? r : cell_exec(run->cell, &command, &run->process, err);
+}
+
 static int start_cell(const struct trial_job *job, const struct agent_turn *turn,
-                      const struct agent_pipes *pipes, struct cell **ret, struct error **err)
+                      const struct agent_pipes *pipes, struct agent_run *run, struct error **err)
 {
     scoped(str_list_done) struct str_list base = {0};
     scoped(str_list_done) struct str_list env = {0};
@@ -96,7 +124,7 @@ static int start_cell(const struct trial_job *job, const struct agent_turn *turn
             spec.command.fds[i] = pipes->write[i];
         spec.command.fd_count = turn->events_on_fd3 ? 4 : 3;
     }
-    return cell_start(job->monitor, &spec, ret, err);
+    return start_beside_services(job, &spec, run, err);
 }
 
 /* The earlier of turn and task timeout; *ret_name says which. 0: none. */
@@ -194,7 +222,7 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
     task_split(job->task, &public_half, &private_half);
 
     uint64_t deadline_ns = deadline_of(&public_half->limits, start_ns, &deadline_name);
-    int r = cell_wait(run->cell, 0,
+    int r = cell_wait(run->cell, run->process,
                       &(struct cell_patience){output->captures, 3, deadline_ns, job->stop}, &end,
                       &status, err);
 
@@ -271,7 +299,7 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
 
     if (r < 0)
         return r;
-    if (start_cell(job, turn, &pipes, &run->cell, &problem) < 0)
+    if (start_cell(job, turn, &pipes, run, &problem) < 0)
         return start_failed(job, problem, err);
     pipes_close_write(&pipes);
     record->timing_ms.launch = ns_to_ms(clock_ns() - start_ns);
@@ -296,7 +324,7 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
 
     pipes_init(&pipes);
 
-    int r = start_cell(job, turn, &pipes, &run->cell, err);
+    int r = start_cell(job, turn, &pipes, run, err);
 
     if (r == 0)
         r = cell_end(run->cell, &receipt, err);

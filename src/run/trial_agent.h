@@ -8,6 +8,7 @@
 
 struct agent_run {
     struct cell *cell; /* ended, workspace kept; the caller frees it */
+    uint32_t process;  /* the agent's program in it; 0: its first */
     struct event_log events;
     bool interrupted;
 };

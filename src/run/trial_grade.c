@@ -234,6 +234,8 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .events = buf_text(&event_lines),
         .final_text = final,
         .dialog = "[]\n",
+        .services = public_half->services,
+        .service_count = public_half->service_count,
     };
     scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
 

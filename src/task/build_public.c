@@ -195,6 +195,33 @@ static void read_tier(const struct build *build)
         build->task->public_half->require_tier = str_dup(tier->text);
 }
 
+static void read_services(const struct build *build)
+{
+    const struct node *list = node_find(build->root, "sandbox.services");
+    struct task_public *half = build->task->public_half;
+
+    if (list == NULL || list->count == 0)
+        return;
+    if (list->count > TASK_SERVICES_MAX) {
+        build_error(build, list->mark, "sandbox.services", "at most %d services, found %zu",
+                    TASK_SERVICES_MAX, list->count);
+        return;
+    }
+    half->services = mem_new(list->count, sizeof(struct task_service));
+    for (size_t i = 0; i < list->count; i++) {
+        const char *run = node_get_text(list->items[i], "run");
+        const char *ready = node_get_text(list->items[i], "ready");
+
+        if (run == NULL)
+            continue; /* complained of already */
+        half->services[half->service_count++] = (struct task_service){
+            .run = str_dup(run),
+            .ready = ready != NULL ? str_dup(ready) : NULL,
+            .timeout_ms = ms_of(list->items[i], "timeout"),
+        };
+    }
+}
+
 void build_public(struct build *build)
 {
     build_prompt(build);
@@ -203,5 +230,6 @@ void build_public(struct build *build)
     read_driver(build);
     read_limits(build);
     read_tier(build);
+    read_services(build);
     build_root(build, "sandbox", &build->task->public_half->root);
 }

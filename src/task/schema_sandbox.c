@@ -131,9 +131,24 @@ static const struct field packages_fields[] = {
 static const struct block packages_block = {.title = "packages", .fields = packages_fields};
 
 static const struct field service_fields[] = {
-    {.name = "run", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "the command"},
-    {.name = "ready", .types = TYPE_TEXT, .doc = "a command that succeeds once it is up"},
-    {.name = "timeout", .types = TYPE_REAL, .doc = "seconds to wait for that"},
+    {.name = "run",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc =
+         "for a shell, in the background: in the agent's cell as the agent, and in grading cells "
+         "as the grader"},
+    {.name = "ready",
+     .types = TYPE_TEXT,
+     .flags = FIELD_NOT_EMPTY,
+     .doc = "for a shell, again and again until it succeeds; only then the agent or grader starts"},
+    {.name = "timeout",
+     .types = TYPE_REAL,
+     .flags = FIELD_RANGE | FIELD_ABOVE_MIN,
+     .min = 0,
+     .max = 3600,
+     .standard = "30",
+     .doc = "seconds to wait for that; a service that is not ready by then makes the trial an "
+            "ERROR"},
     {0},
 };
 static const struct block service_block = {.title = "service", .fields = service_fields};
@@ -237,8 +252,7 @@ static const struct field sandbox_fields[] = {
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,
      .block = &service_block,
-     .state = FIELD_LATER,
-     .doc = "programs that run beside the agent"},
+     .doc = "programs that run beside the agent and the grader, at most 8, started in this order"},
     {.name = "ptrace",
      .types = TYPE_TEXT,
      .choices = deny_choices,

@@ -23,6 +23,11 @@ static void public_free(struct task_public *half)
         free(source->mount_point);
     }
     free(half->sources);
+    for (size_t i = 0; i < half->service_count; i++) {
+        free(half->services[i].run);
+        free(half->services[i].ready);
+    }
+    free(half->services);
     free(half->prompt);
     free(half->agent.model);
     free(half->agent.script);

@@ -67,6 +67,15 @@ struct task_root {
                      "docker://NAME"; NULL: none; never beside rootfs */
 };
 
+#define TASK_SERVICES_MAX 8
+
+/* A program that runs beside the agent, and beside the grader. */
+struct task_service {
+    char *run;   /* for a shell */
+    char *ready; /* for a shell, until it succeeds; NULL: there is nothing to wait for */
+    uint64_t timeout_ms;
+};
+
 enum task_driver { DRIVER_NATIVE, DRIVER_TEMPDIR };
 
 struct task_public {
@@ -77,6 +86,8 @@ struct task_public {
     struct str_list ignore_patterns; /* defaults already merged */
     struct task_limits limits;
     enum task_driver driver;
-    char *require_tier;    /* "A", "B", "B-", "C"; NULL: any */
-    struct task_root root; /* of the agent's cell */
+    char *require_tier;            /* "A", "B", "B-", "C"; NULL: any */
+    struct task_root root;         /* of the agent's cell */
+    struct task_service *services; /* started in this order */
+    size_t service_count;
 };
