@@ -142,8 +142,9 @@ int fs_write_atomic(int dir_fd, const char *path, const struct fs_content *conte
 
     if (fd < 0)
         return error_errno(err, errno, "cannot write '%s'", path);
-    int r = content->sync == FS_SYNC ? write_and_sync(fd, path, content->bytes, content->size, err)
-                                     : fs_write_all(fd, path, content->bytes, content->size, err);
+    int r = content->sync != FS_NO_SYNC
+                ? write_and_sync(fd, path, content->bytes, content->size, err)
+                : fs_write_all(fd, path, content->bytes, content->size, err);
 
     if (r == 0)
         r = rename_and_sync(folder_fd, temporary, path, content->sync, err);

@@ -36,9 +36,10 @@ must_check int fs_write_all(int fd, const char *name, const void *bytes, size_t 
 
 /*
  * Writes path by way of a temporary neighbour and rename, so that it is whole or absent.
- * With FS_SYNC file and directory are fsynced before return.
+ * With FS_SYNC file and directory are fsynced before return; with FS_SYNC_FILE the file, before it
+ * gets its name.
  */
-enum fs_sync { FS_NO_SYNC, FS_SYNC };
+enum fs_sync { FS_NO_SYNC, FS_SYNC, FS_SYNC_FILE };
 struct fs_content {
     const void *bytes;
     size_t size;

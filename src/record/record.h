@@ -128,8 +128,9 @@ must_check int trial_record_from_json(const char *name, const json_t *json,
     nonnull(1, 2, 3);
 /*
  * Computes the digests of the other files of the trial's directory (record->digests is replaced),
- * writes trial.json whole and fsyncs it with its directory. After a failure the old trial.json, or
- * none, is there. ERROR_SYSTEM when the disk is full; ERROR_LIMIT past TRIAL_FILES_MAX.
+ * writes trial.json whole and fsyncs it; whoever writes the journal fsyncs the directory before it
+ * says there that the trial is finished. After a failure the old trial.json, or none, is there.
+ * ERROR_SYSTEM when the disk is full; ERROR_LIMIT past TRIAL_FILES_MAX.
  */
 must_check int trial_record_save(int trial_dir_fd, struct trial_record *record, struct error **err)
     nonnull(2);

@@ -141,7 +141,7 @@ int trial_record_save(int trial_dir_fd, struct trial_record *record, struct erro
         return error_set(err, ERROR_LIMIT, "the record of trial '%s' is larger than %zu bytes",
                          record->trial_id, TRIAL_BYTES_MAX);
     r = fs_write_atomic(trial_dir_fd, TRIAL_FILE_NAME,
-                        &(struct fs_content){text.data, text.size_bytes, 0600, FS_SYNC}, err);
+                        &(struct fs_content){text.data, text.size_bytes, 0600, FS_SYNC_FILE}, err);
     if (r < 0)
         return error_wrap(err, r, "cannot save the record of trial '%s'", record->trial_id);
     return 0;

@@ -32,6 +32,7 @@ struct pool {
     struct preflight *preflight; /* NULL: not asked for */
     uint64_t errors;
     uint64_t pending_since_ns; /* first uncommitted journal line; 0: none */
+    struct str_list unsynced;  /* directories of trials whose finish is among those lines */
     bool stopping;             /* start nothing more */
     bool told;                 /* the running trials were asked to stop */
 };
@@ -50,12 +51,35 @@ static void journal(struct pool *pool, const char *event, const char *trial,
         pool->pending_since_ns = clock_ns();
 }
 
+/*
+ * The records of a group become durable together: after the first directory's fsync the others have
+ * little left to write.
+ */
+static int sync_trials(struct pool *pool, struct error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < pool->unsynced.count && r == 0; i++) {
+        scoped(fd_closep) int dir_fd = -1;
+        const char *path = pool->unsynced.items[i];
+
+        r = run_dir_open_trial(pool->options->run, path, false, &dir_fd, err);
+        if (r == 0 && fsync(dir_fd) < 0)
+            r = error_errno(err, errno, "cannot sync the folder of '%s/trial.json'", path);
+    }
+    str_list_done(&pool->unsynced);
+    return r;
+}
+
 static int commit_due(struct pool *pool, bool now, struct error **err)
 {
     if (pool->pending_since_ns == 0 || (!now && clock_ns() - pool->pending_since_ns < COMMIT_NS))
         return 0;
     pool->pending_since_ns = 0;
-    return run_dir_commit(pool->options->run, err);
+
+    int r = sync_trials(pool, err);
+
+    return r < 0 ? r : run_dir_commit(pool->options->run, err);
 }
 
 static const struct planned_trial *trial_of(const struct pool *pool, size_t i)
@@ -259,6 +283,7 @@ static int finish_trial(struct pool *pool, struct slot *slot, struct error **err
     if (r < 0 || note.outcome == TRIAL_INTERRUPTED)
         return r;
     note.error[sizeof(note.error) - 1] = 0;
+    str_list_add(&pool->unsynced, trial_of(pool, slot->trial)->path);
     journal(pool, "finish", id, &note);
     judge_stop(pool, &note);
     if (observer->trial_finished != NULL)
@@ -382,6 +407,7 @@ int pool_run(const struct pool_options *options, bool *ret_interrupted, struct e
         r = commit_due(&pool, true, err);
     staged_done(&pool.staged);
     preflight_free(pool.preflight);
+    str_list_done(&pool.unsynced);
     free(pool.slots);
     if (r == 0)
         *ret_interrupted = *options->stop != 0;
