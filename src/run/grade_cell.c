@@ -251,11 +251,29 @@ static int add_candidate(const struct grade_cell *cell, struct cell_spec *spec, 
     return r;
 }
 
+static bool has_nothing_to_apply(const struct grade_cell *cell)
+{
+    return cell->applied || cell->options.tar_fd < 0;
+}
+
+/* The worker is copied into the cell, a megabyte: only where it has something to do. */
+static int fill_cell(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
+{
+    const struct grade_cell_options *options = &cell->options;
+    bool has_work = options->reads_files || !has_nothing_to_apply(cell);
+    int r =
+        view_fill_cell(options->view, has_work ? options->monitor : NULL, CELL_GRADER, spec, err);
+
+    if (r < 0 || has_work || !has_candidates(cell))
+        return r;
+    return add_mount(spec, monitor_candidate_mount(options->monitor), err);
+}
+
 static int start_cell(struct grade_cell *cell, const struct cell *keep, struct error **err)
 {
     const struct grade_cell_options *options = &cell->options;
     struct cell_spec spec = {.role = CELL_GRADER, .etc_fd = -1};
-    int r = view_fill_cell(options->view, options->monitor, CELL_GRADER, &spec, err);
+    int r = fill_cell(cell, &spec, err);
 
     if (r == 0)
         r = add_private(cell, &spec, err);
@@ -287,7 +305,7 @@ int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **e
 
     if (cell->cell == NULL)
         r = start_cell(cell, NULL, err);
-    if (r == 0 && !cell->applied && cell->options.tar_fd >= 0) {
+    if (r == 0 && !has_nothing_to_apply(cell)) {
         r = collect_apply(cell->cell, cell->options.tar_fd, cell->options.changes_fd, err);
         if (r < 0)
             return error_wrap(err, r, "cannot lay out what the agent left");
@@ -564,6 +582,10 @@ static int workspace_read(void *context, const char *path, bool content, struct 
     struct grade_cell *cell = context;
     scoped(collect_file_done) struct collect_file file = {0};
     struct cell *live = NULL;
+
+    if (!cell->options.reads_files)
+        return error_set(err, ERROR_BUG, "a file is asked for, and no criterion was to read any");
+
     int r = grade_cell_live(cell, &live, err);
 
     if (r == 0)

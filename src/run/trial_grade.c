@@ -159,6 +159,18 @@ static bool left_as_staged(int dir_fd, const struct trial_record *record)
     return unchanged;
 }
 
+/* Every criterion may, but for those that are known not to. */
+static bool reads_files(const struct task_private *task)
+{
+    for (size_t i = 0; i < task->criterion_count; i++) {
+        enum criterion_kind kind = task->criteria[i].kind;
+
+        if (kind != CRITERION_RUN_COMMAND && kind != CRITERION_COMMAND_EXECUTED)
+            return true;
+    }
+    return false;
+}
+
 static int open_files(int dir_fd, struct grade_files *files, struct error **err)
 {
     files->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -230,6 +242,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .limits = &public_half->limits,
         .tar_fd = left_as_staged(job->dir_fd, record) ? -1 : files.tar_fd,
         .changes_fd = files.changes_fd,
+        .reads_files = reads_files(private_half),
         .events_fd = files.events_fd,
         .events = buf_text(&event_lines),
         .final_text = final,
