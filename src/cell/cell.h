@@ -311,6 +311,11 @@ uint32_t cell_id(const struct cell *cell) nonnull(1);
 uid_t cell_uid(const struct cell *cell) nonnull(1);
 uint64_t cell_protections(const struct cell *cell) nonnull(1);
 bool cell_workspace_layered(const struct cell *cell) nonnull(1);
+/*
+ * True when the cell has ended and the monitor found no entry in its workspace; of a layered one:
+ * in what lies over the layers, so that it is as it was staged. False when that is not known.
+ */
+bool cell_workspace_empty(const struct cell *cell) nonnull(1);
 
 /* Ends the cell if needed and drops its workspace. */
 void cell_free(struct cell *cell);

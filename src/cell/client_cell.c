@@ -190,6 +190,7 @@ int cell_end(struct cell *cell, struct cell_receipt *ret, struct error **err)
             .oom_kills = reply.usage.oom_kills,
         };
         cell->ended = true;
+        cell->workspace_empty = reply.workspace_empty != 0;
     }
     *ret = cell->receipt;
     return 0;
@@ -218,6 +219,11 @@ uint64_t cell_protections(const struct cell *cell)
 bool cell_workspace_layered(const struct cell *cell)
 {
     return cell->layered;
+}
+
+bool cell_workspace_empty(const struct cell *cell)
+{
+    return cell->workspace_empty;
 }
 
 void cell_free(struct cell *cell)

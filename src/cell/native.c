@@ -390,11 +390,22 @@ static void drop(struct server *server, struct workspace *workspace)
     workspace->slot = -1;
 }
 
+/* What is in it, or over its layers, now that nothing writes there any more. */
+static bool is_empty(const struct workspace *workspace)
+{
+    if (workspace == NULL)
+        return false;
+    int fd = workspace->layered ? workspace->upper_fd : workspace->mount_fd;
+
+    return fd >= 0 && sys_dir_is_empty(fd);
+}
+
 static void ended(struct server *server, struct server_cell *cell)
 {
     struct native *native = server->state;
     struct cgroup_usage usage;
 
+    cell->workspace_empty = is_empty(cell->workspace);
     if (cell->leaf < 0)
         return;
     cgroup_measure(&native->cgroups, cell->leaf, &usage);

@@ -210,6 +210,8 @@ struct message {
     uint32_t uid;
     int32_t init_pid; /* as the server sees it */
     uint32_t layered;
+    uint32_t workspace_empty; /* END: nothing is in it, or over its layers */
+    uint32_t reserved;
     uint64_t protections;
     uint64_t processes; /* END */
     uint64_t kill_ns;

@@ -229,6 +229,7 @@ void server_cell_settle(struct server *server, struct server_cell *cell)
     if (connection->waiting_for != cell || connection->waiting_kind != REQUEST_END)
         return;
     reply.kill_ns = cell->end_ns - cell->end_began_ns;
+    reply.workspace_empty = cell->workspace_empty;
     server_reply(connection, &reply);
 }
 
@@ -539,6 +540,7 @@ static int handle_end(struct server *server, struct connection *connection, uint
         reply.processes = cell->killed;
         reply.kill_ns = cell->end_ns - cell->end_began_ns;
         reply.usage = cell->usage;
+        reply.workspace_empty = cell->workspace_empty;
         server_reply(connection, &reply);
         return 0;
     }

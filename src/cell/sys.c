@@ -1,5 +1,6 @@
 #include "cell/sys.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -13,6 +14,7 @@
 
 #define CLONE_INTO_CGROUP_FLAG UINT64_C(0x200000000)
 #define KEEP_MAX 96
+#define DIRENTS_BYTES 1024
 #define KEYCTL_JOIN_SESSION_KEYRING_OP 1
 #define USEC_PER_SEC 1000000u
 #define RULE_PATH_BENEATH 1
@@ -121,6 +123,24 @@ int sys_close_except(const int *keep, size_t count)
         next = fd + 1;
     }
     return result(syscall(SYS_close_range, next, ~0u, 0));
+}
+
+/* "." and ".." are always there. */
+bool sys_dir_is_empty(int dir_fd)
+{
+    _Alignas(struct dirent64) char bytes[DIRENTS_BYTES];
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    size_t count = 0;
+    ssize_t size = -1;
+
+    if (fd < 0)
+        return false;
+    while (count <= 2 && (size = getdents64(fd, bytes, sizeof(bytes))) > 0) {
+        for (ssize_t at = 0; at < size; count++)
+            at += ((const struct dirent64 *)(const void *)(bytes + at))->d_reclen;
+    }
+    (void)close(fd); /* only read */
+    return size == 0 && count == 2;
 }
 
 int sys_join_keyring(void)

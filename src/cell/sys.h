@@ -28,6 +28,8 @@ must_check bool sys_uid_is_idle(uid_t uid);
 /* Closes all descriptors but those in keep (any order, -1 ignored). */
 must_check int sys_close_except(const int *keep, size_t count);
 must_check int sys_join_keyring(void);
+/* True when it can be seen that nothing is in the directory. */
+must_check bool sys_dir_is_empty(int dir_fd);
 
 /* --- mounts */
 must_check int sys_open_tree(int dir_fd, const char *path, unsigned flags);

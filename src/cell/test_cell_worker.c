@@ -241,6 +241,57 @@ static void collects_what_an_overlay_holds_with_its_marks(void **state)
     fixture_dir_free(layer);
 }
 
+static void says_when_nothing_is_in_a_workspace_or_over_its_layers(void **state)
+{
+    static const struct {
+        const char *command;
+        bool layered, empty;
+    } cases[] = {
+        {"true", false, true},
+        {"echo x > f", false, false},
+        {"mkdir d", false, false},
+        {"ln -s f link", false, false},
+        {"echo x > f; rm f", false, true},
+        {"true", true, true},
+        {"cat same > /dev/null", true, true},
+        {"rm same", true, false},
+        {"mv folder moved", true, false},
+        {"chmod 600 same", true, false},
+        {"echo x >> folder/inner", true, false},
+        {"echo x > new", true, false},
+    };
+    char *layer = fixture_dir_new();
+    struct error *err = NULL;
+
+    (void)state;
+    assert_int_equal(chmod(layer, 0755), 0);
+    scoped(fd_closep) int layer_fd = open(layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(mkdirat(layer_fd, "folder", 0755), 0);
+    assert_done(
+        fs_write_atomic(layer_fd, "same", &(struct fs_content){"s", 1, 0644, FS_NO_SYNC}, &err),
+        &err);
+    assert_done(fs_write_atomic(layer_fd, "folder/inner",
+                                &(struct fs_content){"i", 1, 0644, FS_NO_SYNC}, &err),
+                &err);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool layered = cases[i].layered;
+        struct cell *cell = leave_workspace(layered ? CELL_WORKSPACE_OVERLAY : CELL_WORKSPACE_COPY,
+                                            layered ? layer_fd : -1, cases[i].command);
+
+        if (cell_workspace_layered(cell) == layered && cell_workspace_empty(cell) != cases[i].empty)
+            fail_msg("'%s'", cases[i].command);
+        assert_true(cell_workspace_layered(cell) == layered);
+        cell_free(cell);
+    }
+    /* Copied, so the layer's files are in it. */
+    struct cell *cell = leave_workspace(CELL_WORKSPACE_COPY, layer_fd, "true");
+
+    assert_false(cell_workspace_empty(cell));
+    cell_free(cell);
+    fixture_dir_free(layer);
+}
+
 static void turns_a_complaint_into_an_error(void **state)
 {
     static const struct {
@@ -350,6 +401,7 @@ static int run_groups(void)
         TEST(gets_its_trees_as_descriptors),
         TEST(collects_a_copied_workspace_and_again),
         TEST(collects_what_an_overlay_holds_with_its_marks),
+        TEST(says_when_nothing_is_in_a_workspace_or_over_its_layers),
         TEST(turns_a_complaint_into_an_error),
         TEST(starts_no_worker_for_a_trial_but_the_one_that_it_was_given),
         TEST(refuses_more_output_than_wanted),

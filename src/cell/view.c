@@ -272,7 +272,7 @@ static int add_user_line(const struct setup *setup, const char *target, int fd)
         sys_format(line, sizeof(line), "agent:x:%u:\n", setup->gid);
     size_t size = strlen(line);
 
-    return write(fd, line, size) == (ssize_t)size ? 0 : -EIO;
+    return size == 0 || write(fd, line, size) == (ssize_t)size ? 0 : -EIO;
 }
 
 static bool is_below(const char *path, const char *dir)

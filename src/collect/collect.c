@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "collect/gather.h"
 
 #define RESULT_BYTES_MAX ((size_t)16 << 20)
 #define HEADER_BYTES_MAX ((size_t)256 << 10) /* of a file's answer */
@@ -77,6 +78,32 @@ static int manifest_memfd(const struct manifest *manifest, int *ret, struct erro
     return fs_memfd("manifest", buf_text(&text), text.size_bytes, ret, err);
 }
 
+/* Where there is nothing to gather there is no hostile input, and no cell is needed to write that.
+ */
+static int collect_nothing(const struct collect_source *source, int archive_fd, int changes_fd,
+                           struct collect_result *ret, struct error **err)
+{
+    const struct gather_input input = {.staged = source->staged, .workspace_fd = -1};
+    scoped(gather_freep) struct gather *gather = NULL;
+    struct gather_counts counts = {0};
+
+    gather_nothing(&input, &gather);
+    int r = gather_write(gather, archive_fd, changes_fd, &counts, err);
+
+    if (r < 0)
+        return error_wrap(err, r, "cannot record that the workspace is as it was");
+    *ret = (struct collect_result){
+        .digest = counts.archive, .changes_digest = counts.changes, .refused_list = json_array()};
+    return 0;
+}
+
+/* The monitor's word for it, when nothing runs there any more. */
+static bool is_as_staged(const struct cell *cell, const struct collect_source *source)
+{
+    return cell_workspace_empty(cell) &&
+           (cell_workspace_layered(cell) || source->staged->count == 0);
+}
+
 int collect_run(struct monitor *monitor, const struct cell *cell,
                 const struct collect_source *source, int dir_fd, struct collect_result *ret,
                 struct error **err)
@@ -102,6 +129,8 @@ int collect_run(struct monitor *monitor, const struct cell *cell,
         r = create_file(dir_fd, "changes.json", &changes_fd, err);
     if (r < 0)
         return r;
+    if (is_as_staged(cell, source))
+        return collect_nothing(source, archive_fd, changes_fd, ret, err);
     struct worker_job job = {
         .args = args,
         .mount_count = layer_count,

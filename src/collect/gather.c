@@ -344,9 +344,28 @@ static int compare_planned(const void *a, const void *b)
     return manifest_path_compare(x->entry.path, y->entry.path);
 }
 
+static struct gather *gather_new(const struct gather_input *input)
+{
+    struct gather *gather = mem_new(1, sizeof(*gather));
+
+    gather->input = input;
+    gather->kept = mem_new(size_max(input->staged->count, 1), sizeof(*gather->kept));
+    gather->lower[0] = str_dup("");
+    return gather;
+}
+
+void gather_nothing(const struct gather_input *input, struct gather **ret)
+{
+    struct gather *gather = gather_new(input);
+
+    for (size_t i = 0; i < input->staged->count; i++)
+        gather->kept[i] = true;
+    *ret = gather;
+}
+
 int gather_find(const struct gather_input *input, struct gather **ret, struct error **err)
 {
-    scoped(gather_freep) struct gather *gather = mem_new(1, sizeof(*gather));
+    scoped(gather_freep) struct gather *gather = gather_new(input);
     bool is_upper = input->kind != WORKSPACE_TREE;
     struct walk walk = {
         .context = gather,
@@ -355,9 +374,6 @@ int gather_find(const struct gather_input *input, struct gather **ret, struct er
         .refuse = refuse,
     };
 
-    gather->input = input;
-    gather->kept = mem_new(size_max(input->staged->count, 1), sizeof(*gather->kept));
-    gather->lower[0] = str_dup("");
     int r = is_upper ? gather_overlay_check(gather, err) : 0;
 
     if (r == 0)

@@ -5,7 +5,8 @@
  * The workspace is hostile input at rest: nothing runs in it any more. It is either the tree itself
  * (WORKSPACE_TREE) or the upper layer of an overlay over the staged layers, whose marks (whiteouts,
  * opaque directories, redirects) are read here. Whatever the agent did is a result; errors are the
- * machine's. Part of closedbook-worker; tests call it in process. Depends on: base.
+ * machine's. Part of closedbook-worker; closedbook itself calls gather_nothing() alone, and tests
+ * call all in process. Depends on: base.
  */
 
 #include "base/error.h"
@@ -56,6 +57,8 @@ void gather_freep(struct gather **gather) nonnull(1);
 /* Walks and compares. */
 must_check int gather_find(const struct gather_input *input, struct gather **ret,
                            struct error **err) nonnull(1, 2);
+/* The same for a workspace that is known to be as it was staged: nothing is looked at. */
+void gather_nothing(const struct gather_input *input, struct gather **ret) nonnull(1, 2);
 /*
  * Writes the archive and changes.json to descriptors that are empty. A file that cannot be read is
  * ERROR_SYSTEM. gather_find()'s input must still be there.

@@ -91,6 +91,12 @@ static void collect(struct place *place)
         fail_msg("%s", error_message(err));
 }
 
+/* What a file of the folder holds. */
+static void read_whole(const struct place *place, const char *name, struct buf *ret)
+{
+    assert_int_equal(fs_read_file(place->fd, name, (size_t)1 << 20, ret, NULL), 0);
+}
+
 /* The reason that the list gives for a path, NULL when it is not in it. */
 static const char *reason_of(const struct place *place, const char *list, const char *path)
 {
@@ -372,10 +378,41 @@ static void links_in_the_way_are_not_followed(void **state)
     assert_int_equal(faccessat(place->fd, "elsewhere/one", F_OK, 0), -1);
 }
 
+static void writes_of_an_untouched_workspace_what_a_look_at_it_finds(void **state)
+{
+    struct place *place = *state;
+    scoped(gather_freep) struct gather *gather = NULL;
+    struct buf found[2] = {0}, written[2] = {0};
+    struct gather_counts counts;
+
+    collect(place);
+    read_whole(place, "artifacts.tar", &found[0]);
+    read_whole(place, "changes.json", &found[1]);
+    scoped(fd_closep) int archive = openat(place->fd, "a", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    scoped(fd_closep) int changes = openat(place->fd, "c", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    place->input.workspace_fd = -1;
+    gather_nothing(&place->input, &gather);
+    assert_int_equal(gather_write(gather, archive, changes, &counts, NULL), 0);
+    read_whole(place, "a", &written[0]);
+    read_whole(place, "c", &written[1]);
+    assert_true(sha256_equal(&counts.archive, &place->counts.archive));
+    assert_true(sha256_equal(&counts.changes, &place->counts.changes));
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(buf_text(&found[i]), buf_text(&written[i]));
+    assert_int_equal(found[0].size_bytes, written[0].size_bytes);
+    assert_int_equal(counts.files + counts.added + counts.deleted, 0);
+    for (size_t i = 0; i < 2; i++) {
+        buf_done(&found[i]);
+        buf_done(&written[i]);
+    }
+}
+
 int main(void)
 {
 #define in_place(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        in_place(writes_of_an_untouched_workspace_what_a_look_at_it_finds),
         in_place(an_untouched_workspace_has_no_changes),
         in_place(every_kind_of_change_is_listed),
         in_place(what_must_not_come_out_is_refused_with_its_reason),
