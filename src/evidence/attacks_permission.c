@@ -270,11 +270,13 @@ static void call_kernel(struct attack_context *context)
     }
 }
 
-/* Who may change the priority of PID 1 has its user id. */
+/* Who may ask for the limits of PID 1 has its user id. */
 static void equal_init(struct attack_context *context)
 {
+    struct rlimit limit;
+
     attack_looked(context, 1);
-    if (getpid() == 1 || setpriority(PRIO_PROCESS, 1, 0) < 0)
+    if (getpid() == 1 || prlimit(1, RLIMIT_CORE, NULL, &limit) < 0)
         return;
     if (context->targets->tier[0] == 'B')
         attack_posture(context, "PID 1 has the agent's own id, as in this tier it must");
