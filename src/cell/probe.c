@@ -45,9 +45,10 @@ static const struct probe_fact rows[PROBE_COUNT] = {
     [PROBE_NEWUIDMAP] = {"newuidmap", "more than one id in a user's cell (not in this version)",
                          "apt install uidmap", false, ""},
     [PROBE_SUBUID] = {"subuid", "the same", "usermod --add-subuids 100000-165535 USER", false, ""},
-    [PROBE_APPARMOR] = {"apparmor-allows", "cells without root on Ubuntu 24.04 and later",
-                        "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile",
-                        false, ""},
+    [PROBE_APPARMOR] =
+        {"apparmor-allows", "cells without root on Ubuntu 24.04 and later",
+         "load the profile share/closedbook/apparmor.d/closedbook-cell; its head says how", false,
+         ""},
 };
 
 /* Errors of the probes in a child, shared with it: 0 is good, negative errno. */

@@ -202,7 +202,27 @@ case_without_clone_there_are_no_cells() {
   expect_text err 'namespaces are not allowed'
 }
 
-main a_user_with_a_whole_proc_has_tier_b:root a_covered_proc_makes_tier_b_minus:root \
+# The parser of Debian 12 is older than the rule "userns" and the ABI that has it: all else it must take.
+case_the_apparmor_profile_is_one() {
+  local profile program
+  need apparmor_parser
+  profile=$(dirname "$CLOSEDBOOK")/../../share/closedbook-cell.apparmor
+  [ -f "$profile" ] || skip "not a build directory"
+  program=$(sed -n 's/^profile closedbook-cell \(.*\) flags=(unconfined) {$/\1/p' "$profile")
+  [[ $program == /*/closedbook/closedbook-cell ]] || fail "the profile is for '$program'"
+  grep -qx '  userns,' "$profile" || fail "the profile allows no user namespace"
+  if [ -e /etc/apparmor.d/abi/4.0 ]; then
+    apparmor_parser -Q "$profile" 2>err || fail "$(cat err)"
+  else
+    sed '/^  userns,$/d; s/^abi .*/abi <abi\/3.0>,/' "$profile" >older
+    apparmor_parser -Q older 2>err || fail "$(cat err)"
+    # The control: what is wrong is refused.
+    sed 's/include if/including/' older >wrong
+    ! apparmor_parser -Q wrong 2>/dev/null || fail "the parser takes anything"
+  fi
+}
+
+main the_apparmor_profile_is_one a_user_with_a_whole_proc_has_tier_b:root a_covered_proc_makes_tier_b_minus:root \
   the_root_of_a_pod_has_cells_as_an_ordinary_user:root a_trial_runs_in_tier_b_minus:root \
   the_same_agent_sees_and_traces_in_tier_b:root a_task_that_requires_more_is_refused:root \
   a_user_is_refused_what_needs_root:user tempdir_meets_no_requirement:user what_is_met_runs:user \
