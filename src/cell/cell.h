@@ -28,7 +28,12 @@
 #define CELL_REASON_BYTES 160
 #define CELL_ARGS_BYTES_MAX ((size_t)1 << 20) /* argv and env together */
 
-enum cell_driver { CELL_NATIVE, CELL_TEMPDIR };
+enum cell_driver {
+    CELL_NATIVE,
+    CELL_TEMPDIR, /* no protection */
+    CELL_WALLED,  /* tier C: a temporary directory behind landlock and seccomp, for machines without
+                     namespaces; not as root */
+};
 
 struct monitor;
 
@@ -37,14 +42,16 @@ struct monitor_options {
     const char *cell_program;      /* path of closedbook-cell (native) */
     const char *worker_program;    /* path of closedbook-worker */
     const char *candidate_program; /* path of as-candidate, NULL: no candidates */
-    uid_t tempdir_uid;             /* tempdir: commands run as this id when the caller is root */
-    gid_t tempdir_gid;
-    uid_t uid; /* native: the monitor runs as this id, for a root that has no power to mount; 0: as
-                  the caller */
+    /*
+     * Who the server is when the caller is root, 0: root. Native: for a root that has no power to
+     * mount. The others: their commands are this user's.
+     */
+    uid_t uid;
     gid_t gid;
     /* Not NULL: called while the server starts, for what takes time and needs no answer first. */
     void (*meanwhile)(void *context);
     void *meanwhile_context;
+    const char *lacking; /* walled: why there is no better tier */
 };
 
 #define MONITOR_LACKING_BYTES 192

@@ -218,7 +218,10 @@ static const char *lacking(uint32_t step)
 {
     switch (step) {
     case STEP_LANDLOCK:
-        return "the kernel has no landlock (Linux 5.13, enabled by lsm=)";
+        return "the kernel has no landlock, or too old a one (Linux 5.13, enabled by lsm=; without "
+               "namespaces 6.12)";
+    case STEP_IDENTITY:
+        return "root has no cell without namespaces; as an ordinary user there is one";
     case STEP_NAMESPACES:
         return "namespaces are not allowed (as root: CAP_SYS_ADMIN; else: user namespaces)";
     case STEP_PROC:
@@ -231,18 +234,21 @@ static const char *lacking(uint32_t step)
 }
 
 /* What a better tier would have needed. */
-static void tell_lacking(const struct wire_facts *facts, char *ret, size_t size)
+static void tell_lacking(const struct wire_facts *facts, const char *known,
+                         char ret[static MONITOR_LACKING_BYTES])
 {
-    if (facts->tier == TIER_A || facts->tier == TIER_NONE)
-        ret[0] = '\0';
-    else if (facts->lacking == STEP_NONE)
-        (void)snprintf(ret, size, "root did not start it"); /* always fits */
-    else
-        (void)snprintf(ret, size, "%s: %s", lacking(facts->lacking),
-                       strerror(facts->lacking_error)); /* cut where it does not fit */
+    ret[0] = '\0';
+    if (known != NULL)
+        (void)snprintf(ret, MONITOR_LACKING_BYTES, "%s", known); /* cut where it does not fit */
+    else if (facts->tier > TIER_A && facts->lacking == STEP_NONE)
+        (void)snprintf(ret, MONITOR_LACKING_BYTES, "root did not start it"); /* always fits */
+    else if (facts->tier > TIER_A)
+        (void)snprintf(ret, MONITOR_LACKING_BYTES, "%s: %s", lacking(facts->lacking),
+                       strerror(facts->lacking_error)); /* likewise */
 }
 
-static int await_ready(struct monitor *monitor, enum cell_driver driver, struct error **err)
+static int await_ready(struct monitor *monitor, const struct monitor_options *options,
+                       struct error **err)
 {
     struct message ready;
     int r = client_read(monitor, &ready, err);
@@ -254,7 +260,7 @@ static int await_ready(struct monitor *monitor, enum cell_driver driver, struct 
     if (ready.error != 0)
         return error_errno(err, ready.error, "%s", lacking(ready.step));
     monitor->facts = (struct monitor_facts){
-        .driver = driver,
+        .driver = options->driver,
         .tier = (enum cell_tier)ready.facts.tier,
         .landlock_abi = ready.facts.landlock_abi,
         .overlay = ready.facts.overlay != 0,
@@ -263,7 +269,7 @@ static int await_ready(struct monitor *monitor, enum cell_driver driver, struct 
         .subuid = ready.facts.subuid != 0,
         .protections = ready.facts.protections,
     };
-    tell_lacking(&ready.facts, monitor->facts.lacking, sizeof(monitor->facts.lacking));
+    tell_lacking(&ready.facts, options->lacking, monitor->facts.lacking);
     return 0;
 }
 
@@ -320,7 +326,7 @@ int monitor_start(const struct monitor_options *options, struct monitor **ret, s
     monitor->socket = ends[0];
     scoped(fd_closep) int server_end = ends[1];
 
-    if (options->driver == CELL_TEMPDIR)
+    if (options->driver != CELL_NATIVE)
         r = start_tempdir(options, monitor, server_end, err);
     else
         r = start_native(options, monitor, server_end, err);
@@ -334,11 +340,11 @@ int monitor_start(const struct monitor_options *options, struct monitor **ret, s
     r = leases ? check_accounts(err) : 0;
     if (r < 0)
         return r;
-    r = await_ready(monitor, options->driver, err);
+    r = await_ready(monitor, options, err);
     if (r == 0 && options->driver == CELL_NATIVE)
         r = offer_cgroups(monitor, err);
     if (r < 0)
-        return error_wrap(err, r, "cannot make cells on this machine");
+        return r;
     *ret = take(monitor);
     return 0;
 }

@@ -139,7 +139,23 @@ static const char *const worker_calls[] = {
     "access", "faccessat", "readlink",
 };
 
+/*
+ * What reaches, by path or by id, past a cell that has no namespaces: landlock does not look at
+ * owners, modes, times and attributes. By descriptor the same can be done to what the cell opened.
+ */
+static const char *const walled_out_calls[] = {
+    "chmod", "chown", "fchmodat", "fchownat", "futimesat", "lchown", "lremovexattr", "lsetxattr",
+    "removexattr", "setxattr", "utime", "utimes", "utimensat", "prlimit64",
+    "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
+    "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop", "shmat",
+    "shmctl", "shmdt", "shmget",
+};
+static const int walled_out_numbers[] = {452, 463, 466};
+
 /* clang-format on */
+
+/* The three lists of calls that a program of a cell can have. */
+enum kind { KIND_CELL, KIND_NO_PTRACE, KIND_WALLED };
 
 static void fail(const char *what, int r)
 {
@@ -175,26 +191,40 @@ static void allow_if(scmp_filter_ctx ctx, const char *name, unsigned argument, u
         fail(name, r);
 }
 
-static void add_cell_rules(scmp_filter_ctx ctx, bool ptrace)
+static bool is_walled_out(const char *name, int number)
 {
-    static const char *const ptrace_calls[] = {"ptrace"};
-    static const uint32_t personas[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
-    static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6};
-    const uint64_t low = 0xffffffff;
+    for (size_t i = 0; name != NULL && i < ARRAY_SIZE(walled_out_calls); i++) {
+        if (strcmp(walled_out_calls[i], name) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(walled_out_numbers); i++) {
+        if (walled_out_numbers[i] == number)
+            return true;
+    }
+    return false;
+}
 
-    allow(ctx, common_calls, ARRAY_SIZE(common_calls));
+static void add_common_calls(scmp_filter_ctx ctx, enum kind kind)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(common_calls); i++) {
+        if (kind != KIND_WALLED || !is_walled_out(common_calls[i], -1))
+            allow(ctx, &common_calls[i], 1);
+    }
     for (size_t i = 0; i < ARRAY_SIZE(new_calls); i++) {
+        if (kind == KIND_WALLED && is_walled_out(NULL, new_calls[i]))
+            continue;
         int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, new_calls[i], 0);
 
         if (r < 0)
             fail("a new call", r);
     }
-    if (ptrace)
-        allow(ctx, ptrace_calls, ARRAY_SIZE(ptrace_calls));
-    for (size_t i = 0; i < ARRAY_SIZE(personas); i++)
-        allow_if(ctx, "personality", 0, low, personas[i]);
-    if (ptrace)
-        allow_if(ctx, "personality", 0, low, 0x0040000); /* debuggers: no address randomisation */
+}
+
+static void add_sockets(scmp_filter_ctx ctx)
+{
+    static const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6};
+    const uint64_t low = 0xffffffff;
+
     for (size_t i = 0; i < ARRAY_SIZE(families); i++)
         allow_if(ctx, "socket", 0, low, families[i]);
     struct scmp_arg_cmp route[] = {SCMP_CMP(0, SCMP_CMP_MASKED_EQ, low, AF_NETLINK),
@@ -203,9 +233,37 @@ static void add_cell_rules(scmp_filter_ctx ctx, bool ptrace)
 
     if (r < 0)
         fail("socket", r);
+}
+
+/* Limits of its own; times of what is named by a descriptor alone. No socket but pairs. */
+static void add_walled_rules(scmp_filter_ctx ctx)
+{
+    allow_if(ctx, "prlimit64", 0, UINT64_MAX, 0);
+    allow_if(ctx, "utimensat", 1, UINT64_MAX, 0);
+}
+
+static void add_cell_rules(scmp_filter_ctx ctx, enum kind kind)
+{
+    static const char *const ptrace_calls[] = {"ptrace"};
+    static const uint32_t personas[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
+    const uint64_t low = 0xffffffff;
+    bool ptrace = kind == KIND_CELL;
+
+    add_common_calls(ctx, kind);
+    if (ptrace)
+        allow(ctx, ptrace_calls, ARRAY_SIZE(ptrace_calls));
+    for (size_t i = 0; i < ARRAY_SIZE(personas); i++)
+        allow_if(ctx, "personality", 0, low, personas[i]);
+    if (ptrace)
+        allow_if(ctx, "personality", 0, low, 0x0040000); /* debuggers: no address randomisation */
+    if (kind == KIND_WALLED)
+        add_walled_rules(ctx);
+    else
+        add_sockets(ctx);
     allow_if(ctx, "clone", 0, CLONE_NAMESPACE_FLAGS, 0);
     /* Its flags lie in memory, where a filter cannot look: the C library then uses clone(). */
-    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+
     if (r < 0)
         fail("clone3", r);
 }
@@ -296,6 +354,7 @@ static void print_table(void)
 {
     static const char *const rows[][2] = {{"FILTER_CELL", "cell"},
                                           {"FILTER_CELL_NO_PTRACE", "cell_no_ptrace"},
+                                          {"FILTER_WALLED", "walled"},
                                           {"FILTER_INIT", "init"},
                                           {"FILTER_WORKER", "worker"}};
 
@@ -306,6 +365,21 @@ static void print_table(void)
     (void)printf("};\n");
 }
 
+static void print_cell_programs(void)
+{
+    static const char *const names[] = {[KIND_CELL] = "seccomp_cell",
+                                        [KIND_NO_PTRACE] = "seccomp_cell_no_ptrace",
+                                        [KIND_WALLED] = "seccomp_walled"};
+
+    for (enum kind kind = KIND_CELL; kind <= KIND_WALLED; kind++) {
+        scmp_filter_ctx ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
+
+        add_cell_rules(ctx, kind);
+        print_program(names[kind], ctx, true);
+        seccomp_release(ctx);
+    }
+}
+
 int main(int argc, char **argv)
 {
     bool sanitized = argc > 2 && strcmp(argv[2], "sanitized") == 0;
@@ -314,16 +388,9 @@ int main(int argc, char **argv)
         fail("output", -EINVAL);
     (void)printf("/* Made by emit_seccomp.c: change that. */\n"
                  "#include \"cell/seccomp_programs.h\"\n\n");
-    scmp_filter_ctx ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
+    print_cell_programs();
+    scmp_filter_ctx ctx = new_filter(SCMP_ACT_KILL_PROCESS);
 
-    add_cell_rules(ctx, true);
-    print_program("seccomp_cell", ctx, true);
-    seccomp_release(ctx);
-    ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
-    add_cell_rules(ctx, false);
-    print_program("seccomp_cell_no_ptrace", ctx, true);
-    seccomp_release(ctx);
-    ctx = new_filter(SCMP_ACT_KILL_PROCESS);
     allow(ctx, init_calls, ARRAY_SIZE(init_calls));
     if (sanitized)
         allow(ctx, sanitizer_calls, ARRAY_SIZE(sanitizer_calls));

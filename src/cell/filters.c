@@ -7,13 +7,6 @@
 #include "cell/seccomp_programs.h"
 #include "cell/setup.h"
 
-#define RIGHTS_READ (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_EXECUTE)
-/* All but making device nodes. */
-#define RIGHTS_WRITE (~(LANDLOCK_RIGHT_MAKE_CHAR | LANDLOCK_RIGHT_MAKE_BLOCK))
-#define RIGHTS_USE                                                                                 \
-    (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_WRITE_FILE |              \
-     LANDLOCK_RIGHT_TRUNCATE | LANDLOCK_RIGHT_IOCTL_DEV)
-
 int filter_load(enum filter filter)
 {
     struct {

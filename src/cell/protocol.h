@@ -29,7 +29,7 @@
 /* What a program sets for itself right before it is executed; the rest belongs to its cell. */
 #define PROTECTS_PROGRAM                                                                           \
     (PROTECT_NO_CAPS | PROTECT_NO_NEW_PRIVS | PROTECT_SECCOMP | PROTECT_LANDLOCK | PROTECT_FDS |   \
-     PROTECT_NPROC | PROTECT_NO_PTRACE)
+     PROTECT_NPROC | PROTECT_NO_PTRACE | PROTECT_NO_SOCKETS | PROTECT_SCOPED)
 
 /* The descriptor that each server finds open at its start. */
 #define SERVER_CONTROL_FD 3

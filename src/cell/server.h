@@ -104,6 +104,7 @@ struct server_cell {
     struct server_cell *grading;     /* CELL_CANDIDATE: whose workspace it shares */
     struct wire_exit candidate_exit; /* CELL_CANDIDATE: told when nothing of it is left */
     char *places;                    /* tempdir: paths of the cell that are elsewhere in truth */
+    int ruleset_fd;                  /* walled: what its programs may reach; -1: none */
 };
 
 /* A request with what came along. */
@@ -134,6 +135,11 @@ struct server_driver {
      * with a word unread resets its channel, and its own last word is lost.
      */
     bool further_listen;
+    /*
+     * What keeps a cell's programs must not be killed, as they would outlive it; it ends by itself
+     * once they have.
+     */
+    bool is_patient;
 };
 
 struct server {

@@ -278,6 +278,7 @@ static struct server_cell *new_cell(struct server *server, struct connection *co
         .listener_watch = {WATCH_CANDIDATES, cell},
         .grading = connection->grading,
         .next = server->cells,
+        .ruleset_fd = -1,
     };
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
         cell->namespace_fds[i] = -1;
@@ -307,6 +308,7 @@ void server_cell_free(struct server *server, struct server_cell *cell)
         close_fd(&cell->namespace_fds[i]);
     server_unwatch(server, &cell->listener_fd);
     server_recipe_free(cell->recipe);
+    close_fd(&cell->ruleset_fd);
     free(cell->places);
     free(cell);
     if (grading == NULL)
@@ -333,7 +335,7 @@ void server_cell_end(struct server *server, struct server_cell *cell)
     cell->end_began_ns = sys_now_ns();
     server_end_candidates(server, cell);
     /* A set-up does not listen yet. */
-    if (is_starting)
+    if (is_starting && !server->driver->is_patient)
         force(cell);
     for (struct child *child = cell->children; child != NULL; child = child->next) {
         if (!child->is_init && !child->has_exited && child->is_ready)
@@ -351,7 +353,8 @@ int server_press(struct server *server)
         if (cell->state != SERVER_CELL_ENDING)
             continue;
         is_ending = true;
-        if (!cell->is_forced && sys_now_ns() - cell->end_began_ns > PATIENCE_NS)
+        if (!cell->is_forced && !server->driver->is_patient &&
+            sys_now_ns() - cell->end_began_ns > PATIENCE_NS)
             force(cell);
     }
     return is_ending ? PRESS_MS : -1;

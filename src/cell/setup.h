@@ -72,6 +72,7 @@ struct program {
     int worker_fds[CELL_MOUNTS_MAX + 1]; /* CELL_WORKER_FD + i */
     size_t worker_fd_count;
     int exec_fd;            /* CELL_WORKER: its program, else -1 */
+    int ruleset_fd;         /* walls.h: the cell's rules */
     bool worker_sees_marks; /* CELL_WORKER: overlay's own attributes are to be read */
     uint32_t role;
     bool ptrace_denied, writes_workspace;
@@ -192,7 +193,13 @@ struct identity {
 must_check int identity_take(const struct identity *identity) nonnull(1);
 
 /* filters.c */
-enum filter { FILTER_CELL, FILTER_CELL_NO_PTRACE, FILTER_INIT, FILTER_WORKER };
+#define RIGHTS_READ (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_EXECUTE)
+/* All but making device nodes. */
+#define RIGHTS_WRITE (~(LANDLOCK_RIGHT_MAKE_CHAR | LANDLOCK_RIGHT_MAKE_BLOCK))
+#define RIGHTS_USE                                                                                 \
+    (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_WRITE_FILE |              \
+     LANDLOCK_RIGHT_TRUNCATE | LANDLOCK_RIGHT_IOCTL_DEV)
+enum filter { FILTER_CELL, FILTER_CELL_NO_PTRACE, FILTER_WALLED, FILTER_INIT, FILTER_WORKER };
 must_check int filter_load(enum filter filter);
 must_check int landlock_confine(const struct program *program) nonnull(1);
 

@@ -241,16 +241,26 @@ static uint64_t known_rights(int abi)
     return abi >= 2 ? (UINT64_C(1) << 14) - 1 : (UINT64_C(1) << 13) - 1;
 }
 
-int sys_landlock_ruleset(int abi)
+static int make_ruleset(int abi, uint64_t rights, uint64_t scope)
 {
     struct {
         uint64_t handled_access_fs, handled_access_net, scoped;
-    } attributes = {.handled_access_fs = known_rights(abi), .scoped = abi >= 6 ? 3 : 0};
+    } attributes = {.handled_access_fs = rights, .scoped = abi >= 6 ? scope : 0};
     size_t size = abi >= 6   ? sizeof(attributes)
                   : abi >= 4 ? 2 * sizeof(uint64_t)
                              : sizeof(uint64_t);
 
     return result(syscall(SYS_landlock_create_ruleset, &attributes, size, 0));
+}
+
+int sys_landlock_ruleset(int abi)
+{
+    return make_ruleset(abi, known_rights(abi), 3);
+}
+
+int sys_landlock_scope(int abi, uint64_t scope)
+{
+    return make_ruleset(abi, 0, scope);
 }
 
 int sys_landlock_allow(int ruleset_fd, int abi, int fd, uint64_t rights)

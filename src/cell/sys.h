@@ -67,6 +67,8 @@ must_check int sys_new_mount(const char *type, const struct mount_option *option
 /* The kernel's ABI, 0 when it has no landlock. */
 int sys_landlock_abi(void);
 must_check int sys_landlock_ruleset(int abi);
+/* One that keeps signals or abstract sockets (bits of `scope`) inside, and nothing else. ABI 6. */
+must_check int sys_landlock_scope(int abi, uint64_t scope);
 /* Allows rights (those that the ABI knows) at and below fd. */
 must_check int sys_landlock_allow(int ruleset_fd, int abi, int fd, uint64_t rights);
 must_check int sys_landlock_enforce(int ruleset_fd);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cell/client.h"
+#include "cell/walls.h"
 
 static const char *base_directory(void)
 {
@@ -75,6 +76,8 @@ static int fork_keeper(struct keeper *keeper, struct child *child,
     keeper->has_program = command->argc > 0;
     keeper->program.exec_fd = -1;
     keeper->program.role = child->cell->role;
+    keeper->program.limits = child->cell->limits;
+    keeper->program.ruleset_fd = child->cell->ruleset_fd;
     child->step = STEP_REQUEST;
     int r = program_prepare(&keeper->program, command, keeper->input->fds, keeper->input->blob);
 
@@ -112,7 +115,14 @@ static int start(struct server *server, struct child *child, const struct input 
     bool is_worker = cell->role == CELL_WORKER;
     struct workspace *source = is_worker ? cell->collected : cell->workspace;
 
-    cell->places = tempdir_places(request, input->fds);
+    if (server->machine.tier == TIER_C && !is_worker) {
+        child->step = STEP_LANDLOCK;
+        r = walls_make(&server->machine, request, input->fds, cell->workspace->directory);
+        if (r < 0)
+            return r;
+        cell->ruleset_fd = r;
+    }
+    cell->places = tempdir_places(request, input->fds, server->machine.tier == TIER_C);
     struct keeper keeper = {
         .program = {.machine = &server->machine},
         .input = input,
@@ -163,6 +173,14 @@ static const struct server_driver tempdir_driver = {.start = start,
                                                     .ended = ended,
                                                     .further_listen = true};
 
+static const struct server_driver walled_driver = {.start = start,
+                                                   .exec = exec,
+                                                   .inspect = inspect,
+                                                   .drop = drop,
+                                                   .ended = ended,
+                                                   .further_listen = true,
+                                                   .is_patient = true};
+
 static int become(uid_t uid, gid_t gid)
 {
     if (geteuid() != 0 || uid == 0)
@@ -173,13 +191,31 @@ static int become(uid_t uid, gid_t gid)
     return 0;
 }
 
+/* The walls, when they are asked for; what this machine lacks for them is said to the client. */
+static int find_walls(struct server *server, int control_fd)
+{
+    enum cell_step step = STEP_LANDLOCK;
+    int r = walls_find(&server->machine);
+
+    if (r == 0 && geteuid() == 0) {
+        step = STEP_IDENTITY;
+        r = -EPERM;
+    }
+    if (r < 0)
+        (void)!server_say_ready(server, control_fd, -r, step); /* it sees our end anyway */
+    return r;
+}
+
 _Noreturn void tempdir_serve(int control_fd, const struct monitor_options *options)
 {
-    struct server server = {.driver = &tempdir_driver, .machine = {.tier = TIER_NONE}};
+    bool is_walled = options->driver == CELL_WALLED;
+    struct server server = {.driver = is_walled ? &walled_driver : &tempdir_driver,
+                            .machine = {.tier = TIER_NONE}};
     const int keep[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, control_fd};
 
-    if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 ||
-        become(options->tempdir_uid, options->tempdir_gid) < 0)
+    if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 || become(options->uid, options->gid) < 0)
+        _exit(1);
+    if (is_walled && find_walls(&server, control_fd) < 0)
         _exit(1);
     server.has_worker =
         options->worker_program != NULL && stat(options->worker_program, &server.worker) == 0;

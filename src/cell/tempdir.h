@@ -15,9 +15,11 @@
 
 /* --- tempdir_paths.c */
 
-/* Which paths of the cell lie elsewhere: a list of NUL-terminated strings, an empty one last;
- * owned. */
-char *tempdir_places(const struct request_start *request, const int *fds);
+/*
+ * Which paths of the cell lie elsewhere: a list of NUL-terminated strings, an empty one last;
+ * owned. own_tmp: /tmp among them.
+ */
+char *tempdir_places(const struct request_start *request, const int *fds, bool own_tmp);
 /* The text with each such path replaced, where it stands as a whole path or the start of one;
  * owned. */
 char *tempdir_rewrite(const char *text, const char *places, const char *directory) nonnull(1, 2, 3);

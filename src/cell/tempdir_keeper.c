@@ -12,11 +12,17 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cell/walls.h"
 
-#define KEEP_MAX (WIRE_FDS_MAX + 4)
+#define KEEP_MAX (WIRE_FDS_MAX + 8)
 #define CHILDREN_BYTES 65536
 
 /* --- the program */
+
+static bool is_walled(const struct keeper *keeper)
+{
+    return keeper->program.machine->tier == TIER_C;
+}
 
 static int run_child(void *argument)
 {
@@ -27,14 +33,21 @@ static int run_child(void *argument)
     (void)umask(022);
     if (setsid() < 0)
         return program_fail(program, STEP_TTY, -errno);
-    int r = program_set_fds(program);
+    int r = is_walled(keeper) ? walls_enter(program) : 0;
 
+    if (r < 0)
+        return program_fail(program, STEP_LANDLOCK, r);
+    r = program_set_fds(program);
     if (r < 0)
         return program_fail(program, STEP_DESCRIPTORS, r);
     if (program->command->controlling_tty != 0 && ioctl(0, TIOCSCTTY, 0) < 0)
         return program_fail(program, STEP_TTY, -errno);
     if (chdir(cwd) < 0)
         return program_fail(program, STEP_CWD, -errno);
+    r = is_walled(keeper) ? walls_confine(program) : 0;
+    if (r < 0)
+        return program_fail(program, program->step, r);
+    program->step = STEP_NONE; /* stays so if the program runs */
     return program_fail(program, STEP_EXEC, program_execute(program));
 }
 
@@ -167,6 +180,11 @@ _Noreturn static void end(const struct keeper *keeper, pid_t program)
     struct child_report report = {.kind = REPORT_COUNT};
 
     (void)reap(keeper, program, WNOHANG);
+    if (is_walled(keeper)) {
+        /* All of our domain at once: what forks meanwhile has the signal pending, and does not. */
+        (void)kill(-1, SIGKILL);
+        report.count = reap(keeper, program, 0);
+    }
     while (kill_children())
         report.count += reap(keeper, program, 0);
     report_send(keeper->channel, &report, NULL, 0);
@@ -217,6 +235,8 @@ static int close_others(const struct keeper *keeper, int signal_fd)
     keep_fds[count++] = keeper->channel;
     keep_fds[count++] = keeper->program.machine->null_fd;
     keep_fds[count++] = signal_fd;
+    if (is_walled(keeper))
+        keep_fds[count++] = keeper->program.ruleset_fd;
     return sys_close_except(keep_fds, count);
 }
 
@@ -229,6 +249,13 @@ static int prepare(struct keeper *keeper, int signal_fd, pid_t *ret)
 
     if (r < 0)
         return r;
+    if (is_walled(keeper)) {
+        keeper->program.step = STEP_LANDLOCK;
+        r = walls_enclose(keeper->program.machine);
+        if (r < 0)
+            return r;
+        keeper->program.protections |= PROTECT_LIVENESS;
+    }
     keeper->program.step = STEP_WORKSPACE;
     if (keeper->fills)
         r = tempdir_fill(keeper->directory, keeper->input);
@@ -242,7 +269,11 @@ _Noreturn void keeper_run(struct keeper *keeper)
     pid_t program = 0;
     int r = prepare(keeper, signal_fd, &program);
     struct child_report report = {
-        .kind = r == 0 ? REPORT_READY : REPORT_FAILED, .error = -r, .step = keeper->program.step};
+        .kind = r == 0 ? REPORT_READY : REPORT_FAILED,
+        .error = -r,
+        .step = keeper->program.step,
+        .protections = keeper->program.protections,
+    };
 
     report_send(keeper->channel, &report, NULL, 0);
     if (r < 0)

@@ -36,10 +36,12 @@ static bool is_elsewhere(const struct wire_mount *mount, const int *fds)
     return !host_path(fds[mount->fd], path) || !str_equal(path, mount->target);
 }
 
-char *tempdir_places(const struct request_start *request, const int *fds)
+char *tempdir_places(const struct request_start *request, const int *fds, bool own_tmp)
 {
     scoped(buf_done) struct buf places = {0};
 
+    if (own_tmp)
+        buf_append(&places, "/tmp", sizeof("/tmp"));
     buf_append(&places, CELL_WORKSPACE_PATH, sizeof(CELL_WORKSPACE_PATH));
     buf_append(&places, CELL_HOME_PATH, sizeof(CELL_HOME_PATH));
     for (uint32_t i = 0; i < request->mount_count; i++) {

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cell/fixture.h"
+#include "cell/walls.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -497,6 +498,10 @@ static int run_groups(void)
     failed += cmocka_run_group_tests_name("native cells", tests, NULL, NULL);
     driver = CELL_TEMPDIR;
     failed += cmocka_run_group_tests_name("tempdir cells", tests, NULL, NULL);
+    /* Root has none; an ordinary user's run of these tests has. */
+    driver = CELL_WALLED;
+    if (geteuid() != 0 && sys_landlock_abi() >= WALLS_LANDLOCK_MIN)
+        failed += cmocka_run_group_tests_name("walled cells", tests, NULL, NULL);
     return failed;
 }
 

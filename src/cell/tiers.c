@@ -27,6 +27,8 @@ const struct cell_protection_row cell_protection_rows[] = {
     {PROTECT_MEMORY, "memory", "A limit to its memory, places included; past it the kernel kills."},
     {PROTECT_CPU, "cpu", "A limit to its processor time."},
     {PROTECT_PIDS, "pids", "Its processes are counted in a cgroup, whatever their ids."},
+    {PROTECT_NO_SOCKETS, "no-sockets", "Instead of net-ns: no socket but pairs of its own."},
+    {PROTECT_SCOPED, "scoped", "Instead of pid-ns: signals reach its own processes only."},
 };
 const size_t cell_protection_count = ARRAY_SIZE(cell_protection_rows);
 
@@ -45,15 +47,18 @@ const struct cell_tier_row cell_tier_rows[TIER_COUNT] = {
                 PROTECT_SPACES | PROTECT_PROC | PROTECT_USER_NS},
     [TIER_B_MINUS] = {TIER_B_MINUS, "B-", "A user namespace without a /proc of its own.",
                       PROTECT_SPACES | PROTECT_USER_NS | PROTECT_STATIC_PROC | PROTECT_NO_PTRACE},
-    [TIER_C] = {TIER_C, "C", "Landlock and seccomp only.", 0},
+    [TIER_C] = {TIER_C, "C", "Landlock and seccomp only: at best PARTIAL.",
+                PROTECT_NO_CAPS | PROTECT_NO_NEW_PRIVS | PROTECT_SECCOMP | PROTECT_LANDLOCK |
+                    PROTECT_FDS | PROTECT_LIVENESS | PROTECT_NPROC | PROTECT_NO_PTRACE |
+                    PROTECT_NO_SOCKETS | PROTECT_SCOPED},
 };
 
 uint64_t cell_mandatory(enum cell_tier tier, bool worker)
 {
     /* A worker keeps one capability and its master's id, and has neither /proc nor a workspace. */
     const uint64_t not_in_worker = PROTECT_PROC | PROTECT_STATIC_PROC | PROTECT_NO_PTRACE |
-                                   PROTECT_LEASED_UID | PROTECT_NO_CAPS | PROTECT_DISK |
-                                   PROTECT_NPROC;
+                                   PROTECT_NO_SOCKETS | PROTECT_LEASED_UID | PROTECT_NO_CAPS |
+                                   PROTECT_DISK | PROTECT_NPROC;
     uint64_t mandatory = cell_tier_rows[tier].mandatory;
 
     return worker ? mandatory & ~not_in_worker : mandatory;

@@ -12,7 +12,7 @@ enum cell_tier {
     TIER_A,       /* started by root: leased uid, no user namespace */
     TIER_B,       /* user namespace */
     TIER_B_MINUS, /* user namespace without a fresh /proc */
-    TIER_C,       /* landlock and seccomp only: not in this version */
+    TIER_C,       /* landlock and seccomp only */
     TIER_COUNT,
 };
 
@@ -45,6 +45,8 @@ enum cell_protection {
     PROTECT_MEMORY = 1 << 23,
     PROTECT_CPU = 1 << 24,
     PROTECT_PIDS = 1 << 25,
+    PROTECT_NO_SOCKETS = 1 << 26,
+    PROTECT_SCOPED = 1 << 27, /* landlock: signals stay inside */
 };
 
 struct cell_protection_row {

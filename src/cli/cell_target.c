@@ -201,8 +201,10 @@ int cell_target_open(const struct arguments *arguments, struct cell_target *ret,
     scoped(mem_freep) char *run_id = random_hex(8);
     scoped(mem_freep) char *run_file = run_path != NULL ? path_join(run_path, "run.json") : NULL;
     struct session_options options = {.cells = true, .reads_nothing = operand == NULL};
+    const struct cell_values *values = arguments->values;
 
     ret->values = arguments->values;
+    options.allow_tier = values->allow_tier;
     if (run_file != NULL && access(run_file, F_OK) == 0)
         options.owner_of = run_path;
 

@@ -11,6 +11,7 @@
 
 struct cell_values {
     struct task_flags tasks;
+    const char *allow_tier;
     bool grader;
     uint64_t criterion;
 };

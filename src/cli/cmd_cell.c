@@ -14,6 +14,7 @@ enum { STATUS_CELL = 125, STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127 };
 
 static const struct cli_option rows[] = {
     TASK_FLAG_ROWS(struct cell_values),
+    ALLOW_TIER_ROW(struct cell_values),
     {.kind = OPTION_FLAG,
      .long_name = "grader",
      .offset = offsetof(struct cell_values, grader),

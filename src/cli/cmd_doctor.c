@@ -141,6 +141,8 @@ static int doctor(const struct values *values, const struct cell_probe *probe,
         buf_format(&text, "Tier %s: %s\n", tier->name, tier->meaning);
         if (session->native != NULL && lacking_of(session)[0] != 0)
             buf_format(&text, "No better tier: %s\n", lacking_of(session));
+        if (tier->tier == TIER_C)
+            buf_text_append(&text, "Only with --allow-tier C.\n");
         buf_text_append(&text, "\n");
         list_facts(&text, probe);
         if (session->native != NULL) {

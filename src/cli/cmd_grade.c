@@ -13,10 +13,11 @@
 struct values {
     uint64_t parallel;
     bool json, no_progress;
-    const char *colour;
+    const char *colour, *allow_tier;
 };
 
 static const struct cli_option rows[] = {
+    ALLOW_TIER_ROW(struct values),
     {.kind = OPTION_NUMBER,
      .short_name = 'j',
      .long_name = "jobs",
@@ -137,7 +138,9 @@ static int grade(struct job *job, struct error **err)
 static int run(const struct arguments *arguments, struct error **err)
 {
     scoped(job_done) struct job job = {.arguments = arguments, .path = arguments->operands[0]};
-    struct session_options options = {.cells = true, .owner_of = job.path};
+    const struct values *values = arguments->values;
+    struct session_options options = {
+        .cells = true, .owner_of = job.path, .allow_tier = values->allow_tier};
     int r = session_open(&options, &job.session, err);
 
     if (r == 0)

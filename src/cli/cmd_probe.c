@@ -14,11 +14,13 @@ enum { STATUS_ERRORS = 3, STATUS_FOUND = 4 };
 
 struct values {
     struct task_flags tasks;
+    const char *allow_tier;
     bool fast, controls, json;
 };
 
 static const struct cli_option rows[] = {
     TASK_FLAG_ROWS(struct values),
+    ALLOW_TIER_ROW(struct values),
     {.kind = OPTION_FLAG,
      .long_name = "fast",
      .offset = offsetof(struct values, fast),
@@ -104,7 +106,7 @@ static int open_task(struct job *job, const struct arguments *arguments, struct 
 
 static int open_cell(struct job *job, const struct arguments *arguments, struct error **err)
 {
-    struct session_options options = {.cells = true};
+    struct session_options options = {.cells = true, .allow_tier = job->values->allow_tier};
     scoped(mem_freep) char *run_id = random_hex(8);
     int r = session_open(&options, &job->session, err);
 

@@ -23,13 +23,13 @@ enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN };
 struct values {
     struct task_flags tasks;
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
-    const char *verify_host;
+    const char *verify_host, *allow_tier;
     const char *run_dir, *resume, *junit, *markdown, *colour, *min_pass_rate, *max_errors;
     bool preflight, json, no_progress, allow_empty, fail_fast, retry_errors, rerun_failed;
 };
 
 #define SHARED_ROWS                                                                                \
-    TASK_FLAG_ROWS(struct values),                                                                 \
+    TASK_FLAG_ROWS(struct values), ALLOW_TIER_ROW(struct values),                                  \
         {.kind = OPTION_NUMBER,                                                                    \
          .short_name = 'j',                                                                        \
          .long_name = "jobs",                                                                      \
@@ -205,6 +205,7 @@ static int open_session(struct job *job, struct error **err)
     const struct values *values = job->values;
     struct session_options options = {
         .cells = true,
+        .allow_tier = values->allow_tier,
         .owner_of = values->resume != NULL ? job->run_path : NULL,
         .claims =
             {

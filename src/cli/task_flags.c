@@ -10,6 +10,7 @@
 #include "task/task_private.h"
 #include "task/task_public.h"
 
+const char *const allow_tier_choices[] = {"C", NULL};
 const char *const task_driver_choices[] = {"native", "tempdir", NULL};
 
 /* XDG: $XDG_CONFIG_HOME, else ~/.config; owned, NULL when there is no home either. */

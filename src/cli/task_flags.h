@@ -18,6 +18,16 @@ struct task_flags {
 
 extern const char *const task_driver_choices[];
 
+extern const char *const allow_tier_choices[];
+
+/* The row of a command that makes cells; its values have `const char *allow_tier`. */
+#define ALLOW_TIER_ROW(type)                                                                       \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .long_name = "allow-tier", .value = "TIER",                           \
+        .offset = offsetof(type, allow_tier), .choices = allow_tier_choices,                       \
+        .help = "C: cells of landlock and seccomp alone will do where there are no namespaces"     \
+    }
+
 /* Rows for a command whose values struct is `type`. */
 #define TASK_FLAG_ROWS(type)                                                                       \
     {.kind = OPTION_LIST,                                                                          \

@@ -129,6 +129,29 @@ static void start_without_root(struct session *session, struct monitor_options *
     error_free(second);
 }
 
+/* Landlock and seccomp are left where there are no namespaces. */
+static void start_walled(struct session *session)
+{
+    struct error *second = NULL;
+    struct monitor_options options = {
+        .driver = CELL_WALLED,
+        .worker_program = session->worker_program,
+        .uid = session->identity.root ? session->identity.uid : 0,
+        .gid = session->identity.root ? session->identity.gid : 0,
+        .lacking = error_message(session->native_error),
+    };
+
+    if (monitor_start(&options, &session->native, &second) == 0) {
+        error_free(session->native_error);
+        session->native_error = NULL;
+        return;
+    }
+    session->native = NULL;
+    (void)error_wrap(&session->native_error, -(int)error_code_of(session->native_error),
+                     "nor is there tier C (%s)", error_message(second));
+    error_free(second);
+}
+
 static int start_native(struct session *session, struct check *check, struct error **err)
 {
     struct monitor_options options = {
@@ -150,11 +173,11 @@ static int start_native(struct session *session, struct check *check, struct err
     if (monitor_start(&options, &session->native, &session->native_error) == 0)
         return 0;
     session->native = NULL;
-    if (!session->identity.root)
-        return 0;
-    r = check_result(check, err);
-    if (r == 0)
+    r = session->identity.root ? check_result(check, err) : 0;
+    if (r == 0 && session->identity.root)
         start_without_root(session, &options);
+    if (r == 0 && session->native == NULL)
+        start_walled(session);
     return r;
 }
 
@@ -192,7 +215,7 @@ static int open_with_rights(const struct session_options *options, struct sessio
 
 int session_open(const struct session_options *options, struct session *ret, struct error **err)
 {
-    scoped(session_close) struct session session = {0};
+    scoped(session_close) struct session session = {.allow_tier_c = options->allow_tier != NULL};
     int r = identity_find(&session.identity, err);
 
     if (r == 0)
@@ -214,6 +237,18 @@ int session_open_store(struct session *session, const char *run_id, struct error
     return store_open(session->store_root, run_id, &session->store, err);
 }
 
+/* Tier C is for those who ask for it. */
+static int check_allowed(const struct session *session, struct error **err)
+{
+    if (session->native == NULL || monitor_facts(session->native)->tier != TIER_C ||
+        session->allow_tier_c)
+        return 0;
+    return error_set(err, ERROR_SYSTEM,
+                     "cells here are of tier C (landlock and seccomp only), because %s; "
+                     "--allow-tier C accepts that, for results whose integrity is PARTIAL at best",
+                     monitor_facts(session->native)->lacking);
+}
+
 int session_check_tier(const struct session *session, const char *name,
                        const struct task_public *task, struct error **err)
 {
@@ -221,6 +256,8 @@ int session_check_tier(const struct session *session, const char *name,
     const struct monitor *native = session->native;
     enum cell_tier wanted;
 
+    if (!tempdir && check_allowed(session, err) < 0)
+        return -ERROR_SYSTEM;
     if (task->require_tier == NULL)
         return 0;
     if (!cell_tier_parse(task->require_tier, &wanted))
@@ -266,7 +303,7 @@ int session_monitor(struct session *session, enum cell_driver driver, struct mon
                              session->native_error != NULL ? error_message(session->native_error)
                                                            : "the monitor was not started");
         *ret = session->native;
-        return 0;
+        return check_allowed(session, err);
     }
     if (session->tempdir == NULL) {
         struct monitor_options options = {

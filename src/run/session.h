@@ -18,6 +18,7 @@ struct session {
     struct opener *opener;
     struct claim *claim;
     struct task_reader reader;
+    bool allow_tier_c;
     struct monitor *native;     /* NULL when native_error is set or cells were not asked for */
     struct error *native_error; /* why there is no native cell here */
     struct monitor *tempdir;    /* started by the first session_monitor() that wants it */
@@ -27,8 +28,9 @@ struct session {
 };
 
 struct session_options {
-    bool cells;         /* start the monitor */
-    bool reads_nothing; /* no task or configuration is read: no opener is needed */
+    bool cells;             /* start the monitor */
+    bool reads_nothing;     /* no task or configuration is read: no opener is needed */
+    const char *allow_tier; /* "C": cells without namespaces will do; NULL */
     const char
         *owner_of; /* a run directory whose owner root becomes, so that it can be read; NULL */
     struct claim_place claims[CLAIMS_MAX];

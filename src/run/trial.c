@@ -50,6 +50,12 @@ static void begin_integrity(const struct trial_job *job, bool oracle, struct tri
 {
     bool tempdir = monitor_facts(job->monitor)->driver == CELL_TEMPDIR;
 
+    if (monitor_facts(job->monitor)->tier == TIER_C && !oracle) {
+        record->integrity = INTEGRITY_PARTIAL;
+        str_list_add(&record->integrity_reasons,
+                     "tier C: the agent saw names and sizes of what it could not read");
+        return;
+    }
     if (!tempdir && !oracle) {
         record->integrity = INTEGRITY_NOT_EVALUATED;
         str_list_add(&record->integrity_reasons, "not evaluated");

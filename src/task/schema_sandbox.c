@@ -241,7 +241,7 @@ static const struct field sandbox_fields[] = {
      .choices = tier_choices,
      .doc =
          "the weakest protection that will do (see SECURITY.md): a machine whose cells have less "
-         "runs nothing; default: any"},
+         "runs nothing; default: any but C, which --allow-tier C allows"},
     {.name = "identity",
      .types = TYPE_TEXT,
      .choices = identity_choices,

@@ -43,6 +43,7 @@ in_bundle() {
   build=$(cd "$(dirname "$CLOSEDBOOK")/../.." && pwd)
   mkdir -p bundle/rootfs/{usr,etc,tmp,proc,dev,sys,run,work,build,var/cache} bundle/work bundle/state
   chmod 1777 bundle/work
+  chown -R $BUNDLE_USER:$BUNDLE_USER bundle/work
   local link
   for link in bin sbin lib lib64; do
     [ -L "bundle/rootfs/$link" ] || ln -s "usr/$link" "bundle/rootfs/$link"
@@ -70,6 +71,8 @@ in_bundle() {
     umount -l /sys/fs/cgroup/unified 2>/dev/null
     exec crun --cgroup-manager=disabled --root "$0/state" run --bundle "$0" "$1"' \
     "$PWD/bundle" "closedbook-test-$$" >out 2>err </dev/null || status=$?
+  # One that hangs outlives the crun that started it.
+  crun --root "$PWD/bundle/state" delete --force "closedbook-test-$$" 2>/dev/null || true
   if grep -q '^cgroups in hybrid mode' err; then skip "crun does not run on this machine"; fi
 }
 
@@ -193,13 +196,161 @@ echo >done.txt'
   expect_trial .cell.tier B-
 }
 
-# The control: both gone, there are no cells, and the error says why.
-case_without_clone_there_are_no_cells() {
-  local filter
-  filter=$(moby_filter)
-  in_bundle $BUNDLE_USER '[]' "$ENGINE_MASKS" "$ENGINE_READ_ONLY" "$filter" $BOOK cell -- true
+# As docker runs a container: no namespaces, no clone3, /proc partly covered.
+in_docker() { # UID CAPS COMMAND...
+  local uid=$1 caps=$2
+  shift 2
+  in_bundle "$uid" "$caps" "$ENGINE_MASKS" "$ENGINE_READ_ONLY" "$(moby_filter)" "$@"
+}
+
+case_without_namespaces_there_is_tier_c_for_who_allows_it() {
+  in_docker $BUNDLE_USER '[]' $BOOK doctor --json
+  expect_status 0
+  [ "$(jq -r .tier out)" = C ] || fail "tier $(jq -r .tier out)"
+  jq -e '.lacking | test("namespaces are not allowed")' out >/dev/null || fail "lacking: $(jq .lacking out)"
+  in_docker $BUNDLE_USER '[]' $BOOK cell -- true
   expect_status 125
-  expect_text err 'namespaces are not allowed'
+  expect_text err 'cells here are of tier C (landlock and seccomp only), because'
+  expect_text err '--allow-tier C accepts that'
+  in_docker $BUNDLE_USER '[]' $BOOK cell --allow-tier C -- true
+  expect_status 0
+}
+
+case_a_task_that_requires_b_minus_does_not_run_in_tier_c() {
+  TASK_MORE='sandbox: {require_tier: B-}' pod_suite <<<'#!/bin/sh'
+  in_docker $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet --allow-tier C
+  expect_status 3
+  expect_text err 'and cells here are of tier C, because'
+  in_docker $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet
+  expect_status 3
+  expect_text err '--allow-tier C accepts that'
+  [ ! -e bundle/work/run ] || fail "a run was begun"
+}
+
+case_the_root_of_a_container_has_cells_of_tier_c_as_an_ordinary_user() {
+  in_docker 0 "$DOCKER_CAPS" $BOOK cell --allow-tier C -- id -u
+  expect_status 0
+  [ "$(cat out)" != 0 ] || fail "the command was root's"
+}
+
+# hunt_suite DRIVER: an agent that tries what no namespace keeps it from, and says which of it worked.
+hunt_suite() {
+  mkdir -p bundle/work/suite/t/reference
+  echo the-answer >bundle/work/suite/t/reference/answer.txt
+  TASK_MORE="reference: {directory: reference}
+sandbox: {driver: $1}" TASK_CRITERIA='  - {type: file_contains, description: it hunted, path: hunt.txt, includes: [the end]}' \
+    pod_suite <<'EOF'
+#!/usr/bin/python3
+import ctypes, os, resource, socket, sys
+sys.stdout = open('hunt.txt', 'w')
+task = '/work/suite/t/task.yaml'
+libc = ctypes.CDLL(None, use_errno=True)
+
+def attempt(name, action):
+    try:
+        action()
+        print('FOUND', name)
+    except OSError as error:
+        print('DENIED', name, error.strerror)
+
+def call(function, *arguments):
+    if function(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+def start_shared():
+    if libc.shmget(4711, 4096, 0o1600) < 0:
+        raise OSError(ctypes.get_errno(), 'shmget')
+
+attempt('read', lambda: open('/work/suite/t/reference/answer.txt').read())
+attempt('list', lambda: os.listdir('/work/suite/t'))
+attempt('write', lambda: open('/work/suite/t/planted', 'w'))
+attempt('mode', lambda: os.chmod(task, 0o644))
+attempt('times', lambda: os.utime(task))
+attempt('owner', lambda: os.chown(task, os.getuid(), -1))
+attempt('attribute', lambda: os.setxattr('/work/suite', 'user.mark', b'y'))
+attempt('inet', lambda: socket.socket(socket.AF_INET))
+attempt('udp', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+attempt('unix', lambda: socket.socket(socket.AF_UNIX))
+attempt('vsock', lambda: socket.socket(40))
+attempt('signal', lambda: os.kill(os.getppid(), 0))
+attempt('environ', lambda: open(f'/proc/{os.getppid()}/environ').read())
+attempt('memory', lambda: open(f'/proc/{os.getppid()}/mem', 'rb'))
+attempt('cmdline', lambda: open(f'/proc/{os.getppid()}/cmdline').read())
+attempt('limit', lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CORE))
+attempt('shared-memory', start_shared)
+# What programs need must go on working.
+one, other = socket.socketpair()
+one.send(b'x')
+open('own', 'w').write('x')
+os.fchmod(os.open('own', os.O_RDONLY), 0o600)
+open(os.environ['TMPDIR'] + '/own', 'w').write('x')
+print('the end')
+EOF
+}
+
+case_an_agent_in_tier_c_reaches_nothing_outside() {
+  hunt_suite native
+  in_docker $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet --allow-tier C
+  cd bundle/work || exit
+  expect_trial .status SUCCESS
+  expect_trial .cell.tier C
+  expect_trial .integrity.verdict PARTIAL
+  "$CLOSEDBOOK" show run/trials/default/t/00 hunt.txt >hunt 2>err || fail "$(cat err)"
+  ! grep FOUND hunt >found || fail "$(tr '\n' ' ' <found)"
+  [ "$(grep -c DENIED hunt)" = 17 ] || fail "$(grep -c DENIED hunt) attempts were denied: $(tr '\n' ' ' <hunt)"
+}
+
+# The control: what tier C denies is there to be had in the same container.
+case_the_same_agent_without_walls_finds_all() {
+  hunt_suite tempdir
+  in_docker $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet
+  cd bundle/work || exit
+  "$CLOSEDBOOK" show run/trials/default/t/00 hunt.txt >hunt 2>err || fail "$(cat err)"
+  ! grep DENIED hunt >denied || fail "$(tr '\n' ' ' <denied)"
+}
+
+# Processes that leave their session, their group and their parent, again and again.
+hopping_suite() { # MARK LAST-LINE
+  pod_suite <<EOF
+#!/bin/sh
+echo >done.txt
+setsid sh -c 'sleep $1 & : >a; sleep $1' &
+python3 -c "
+import os
+open('b', 'w')
+while True:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+" $1 &
+until [ -e a ] && [ -e b ]; do :; done
+$2
+EOF
+}
+
+case_nothing_outlives_a_cell_of_tier_c() {
+  local mark
+  mark=$(new_mark)
+  hopping_suite "$mark" true
+  # The control: the look finds what lives.
+  in_docker $BUNDLE_USER '[]' sh -c "sleep $mark & $BOOK run suite --suite-root suite --run-dir run --quiet --allow-tier C
+    echo \"status \$?\"; grep -lzx $mark /proc/[0-9]*/cmdline; kill -9 \$!; wait; echo left:; grep -lzx $mark /proc/[0-9]*/cmdline"
+  expect_text out 'status 0'
+  sed '/^left:$/,$d' out | grep -q '^/proc/' || fail "the control was not found"
+  [ "$(sed '1,/^left:$/d' out)" = "" ] || fail "left: $(sed '1,/^left:$/d' out)"
+  cd bundle/work || exit
+  expect_trial '.cell.kill.processes >= 3' true
+}
+
+case_killing_closedbook_ends_a_cell_of_tier_c() {
+  local mark
+  mark=$(new_mark)
+  hopping_suite "$mark" 'sleep 1000'
+  in_docker $BUNDLE_USER '[]' sh -c "$BOOK run suite --suite-root suite --run-dir run --quiet --allow-tier C & book=\$!
+    until [ \$(grep -lzx $mark /proc/[0-9]*/cmdline 2>/dev/null | wc -l) -ge 3 ]; do :; done
+    kill -9 \$book; wait
+    while grep -lzx $mark /proc/[0-9]*/cmdline 2>/dev/null; do :; done; echo gone"
+  expect_text out gone
 }
 
 # The parser of Debian 12 is older than the rule "userns" and the ABI that has it: all else it must take.
@@ -226,4 +377,7 @@ main the_apparmor_profile_is_one a_user_with_a_whole_proc_has_tier_b:root a_cove
   the_root_of_a_pod_has_cells_as_an_ordinary_user:root a_trial_runs_in_tier_b_minus:root \
   the_same_agent_sees_and_traces_in_tier_b:root a_task_that_requires_more_is_refused:root \
   a_user_is_refused_what_needs_root:user tempdir_meets_no_requirement:user what_is_met_runs:user \
-  without_clone3_there_is_clone:root without_clone_there_are_no_cells:root
+  without_clone3_there_is_clone:root without_namespaces_there_is_tier_c_for_who_allows_it:root a_task_that_requires_b_minus_does_not_run_in_tier_c:root \
+  the_root_of_a_container_has_cells_of_tier_c_as_an_ordinary_user:root an_agent_in_tier_c_reaches_nothing_outside:root \
+  the_same_agent_without_walls_finds_all:root nothing_outlives_a_cell_of_tier_c:root \
+  killing_closedbook_ends_a_cell_of_tier_c:root
