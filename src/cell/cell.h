@@ -185,6 +185,11 @@ struct cell_spec {
     struct cell_workspace workspace;
     struct cell_limits limits;
     struct cell_command command; /* the first program; argv NULL: init alone */
+    /*
+     * CELL_WORKER: another program in place of the worker, seen with the host's /usr for its loader
+     * and libraries; only the control connection may name one. NULL: the worker.
+     */
+    const int *program_fd;
     /* CELL_WORKER: the tree of an ended cell's workspace at /src (upper layer when overlay) */
     uint32_t collect_cell_id; /* 0: none */
     bool ptrace_denied;
@@ -280,6 +285,7 @@ struct worker_job {
                             */
     size_t fd_count;
     size_t output_max_bytes;
+    const int *program_fd; /* as in cell_spec */
 };
 
 /*

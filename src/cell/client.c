@@ -137,14 +137,12 @@ static int open_worker(struct monitor *monitor, const char *path, struct error *
         return error_errno(err, errno, "cannot open '%s'", path);
     int r = is_dynamic(monitor->worker_fd, path, &monitor->worker_is_dynamic, err);
 
-    if (r < 0 || !monitor->worker_is_dynamic)
-        return r;
     for (size_t i = 0; i < ARRAY_SIZE(worker_roots); i++) {
         /* Links into /usr are made in the cell as they are here. */
         monitor->root_fds[i] =
             open(worker_roots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
-    return 0;
+    return r;
 }
 
 static int open_candidate(struct monitor *monitor, const char *path, struct error **err)

@@ -79,7 +79,7 @@ static int add_worker_roots(const struct monitor *monitor, struct request_start 
     static const char *const targets[] = {"/usr", "/lib", "/lib64", "/lib32"};
 
     for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
-        if (!monitor->worker_is_dynamic || monitor->root_fds[i] < 0)
+        if (monitor->root_fds[i] < 0)
             continue;
         if (request->mount_count == CELL_MOUNTS_MAX)
             return error_set(err, ERROR_LIMIT, "a worker with too many mounts");
@@ -168,13 +168,16 @@ int client_fill_start(const struct monitor *monitor, const struct cell_spec *spe
     request->ptrace_denied = spec->ptrace_denied;
     request->etc_fd = is_worker ? -1 : wire_fds_add(fds, spec->etc_fd);
     request->root_fd = spec->has_root ? wire_fds_add(fds, spec->root_fd) : -1;
-    request->program_fd = is_worker ? wire_fds_add(fds, monitor->worker_fd) : -1;
+    request->program_fd =
+        !is_worker
+            ? -1
+            : wire_fds_add(fds, spec->program_fd != NULL ? *spec->program_fd : monitor->worker_fd);
     fill_limits(&spec->limits, &request->limits);
     fill_workspace(spec, request, fds);
     request->mount_count = (uint32_t)spec->mount_count;
     for (size_t i = 0; i < spec->mount_count && r == 0; i++)
         r = fill_mount(&spec->mounts[i], &request->mounts[i], fds, err);
-    if (r == 0 && is_worker)
+    if (r == 0 && is_worker && (monitor->worker_is_dynamic || spec->program_fd != NULL))
         r = add_worker_roots(monitor, request, fds, err);
     if (r == 0)
         r = fill_texts(spec, request, &blob, err);

@@ -63,6 +63,7 @@ fill_spec(const struct worker_job *job, const struct pipe_ends *out,
         .etc_fd = -1,
         .workspace = {.kind = CELL_WORKSPACE_NONE},
         .collect_cell_id = job->collect_cell_id,
+        .program_fd = job->program_fd,
     };
     ASSERT(job->mount_count <= ARRAY_SIZE(job->mounts) && job->fd_count <= CELL_FDS_MAX);
     for (size_t i = 0; i < job->mount_count; i++) {
@@ -123,7 +124,7 @@ int worker_run(struct monitor *monitor, const struct worker_job *job, struct buf
     scoped(cell_freep) struct cell *cell = NULL;
     struct cell_spec spec;
 
-    if (monitor->worker_fd < 0)
+    if (monitor->worker_fd < 0 && job->program_fd == NULL)
         return error_set(err, ERROR_BUG, "no worker program was named");
     int r = pipe_open(&exchange.out, err);
 

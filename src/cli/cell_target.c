@@ -275,7 +275,7 @@ int cell_target_command(struct cell_target *target, const struct arguments *argu
     if (target->grade_cell != NULL)
         str_list_copy(&base, grade_cell_env(target->grade_cell));
     else
-        cell_env_default(&base);
+        view_env(target->view, CELL_AGENT, &base, &command->cwd);
     if (term != NULL)
         str_list_add_take(&more, str_format("TERM=%s", term));
     agent_env_merge(&base, &more, &target->env);

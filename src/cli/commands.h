@@ -17,4 +17,5 @@ void commands_help(struct buf *buf) nonnull(1);
 
 extern const struct command command_run, command_execute, command_grade, command_plan;
 extern const struct command command_report, command_cell, command_probe, command_show;
-extern const struct command command_extract, command_config, command_doctor, command_help;
+extern const struct command command_extract, command_config, command_cache, command_doctor,
+    command_help;

@@ -73,7 +73,7 @@ static void make_env(struct grade_cell *cell)
 {
     const struct private_stage *stage = cell->options.private_stage;
 
-    cell_env_default(&cell->env);
+    view_env(cell->options.view, CELL_GRADER, &cell->env, NULL);
     put_first_in_path(&cell->env, CELL_CANDIDATE_DIR);
     if (cell->options.limits != NULL)
         limits_env(cell->options.limits, &cell->env);

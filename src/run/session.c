@@ -161,6 +161,8 @@ static int start_native(struct session *session, struct check *check, struct err
     if (r == 0)
         r = find_program("closedbook-worker", "collect", &session->worker_program, err);
     if (r == 0)
+        r = find_program("closedbook-unpack", "image", &session->unpack_program, err);
+    if (r == 0)
         r = find_program("closedbook-probe", "evidence", &session->probe_program, err);
     if (r == 0)
         r = find_program("as-candidate", "cell", &session->candidate_program, err);
@@ -208,7 +210,7 @@ static int open_with_rights(const struct session_options *options, struct sessio
         r = start_native(session, &check, err);
     if (r == 0 && options->claim_count == 0 && options->cells)
         r = check_result(&check, err);
-    if (r == 0 && options->cells)
+    if (r == 0 && (options->cells || options->store))
         r = prepare_store_root(session, err);
     return r;
 }
@@ -332,6 +334,7 @@ void session_close(struct session *session)
     claim_free(session->claim);
     free(session->store_root);
     free(session->cell_program);
+    free(session->unpack_program);
     free(session->worker_program);
     free(session->probe_program);
     free(session->candidate_program);

@@ -24,11 +24,12 @@ struct session {
     struct monitor *tempdir;    /* started by the first session_monitor() that wants it */
     struct store *store;
     char *store_root;
-    char *cell_program, *worker_program, *probe_program, *candidate_program;
+    char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
 };
 
 struct session_options {
     bool cells;             /* start the monitor */
+    bool store;             /* know where the store is, without cells */
     bool reads_nothing;     /* no task or configuration is read: no opener is needed */
     const char *allow_tier; /* "C": cells without namespaces will do; NULL */
     const char

@@ -126,6 +126,7 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
         r = view_build(&(struct view_source){.store = options->session->store,
                                              .monitor = ret->control,
                                              .reader = &options->session->reader,
+                                             .unpack_program = options->session->unpack_program,
                                              .task = public_half,
                                              .grader_root = &private_half->root},
                        &ret->view, err);

@@ -114,7 +114,7 @@ static int start_cell(const struct trial_job *job, const struct agent_turn *turn
     if (r < 0)
         return r;
     task_split(job->task, &public_half, &private_half);
-    cell_env_default(&base);
+    view_env(job->view, CELL_AGENT, &base, &spec.command.cwd);
     limits_env(&public_half->limits, &base);
     agent_env_merge(&base, &turn->env, &env);
     if (turn->argv.count > 0) {

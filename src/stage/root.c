@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "stage/images.h"
 #include "stage/stage.h"
 
 #define USR_MASKS_MAX CELL_MASKS_MAX
@@ -22,8 +23,10 @@ struct exposed {
 };
 
 struct root {
-    int system_fd; /* a directory that is the whole root; -1: the host's trees below */
-    char *system_path;
+    int system_fd;     /* a directory that is the whole root; -1: the host's trees below */
+    char *system_path; /* the directory, or the image's reference */
+    struct image image;
+    bool has_image;
     struct layer etc;
     int usr_fd;
     int dir_fds[ROOT_DIRS]; /* -1: a link into /usr */
@@ -39,6 +42,7 @@ void root_free(struct root *root)
     if (root == NULL)
         return;
     layer_done(&root->etc);
+    image_done(&root->image);
     fd_closep(&root->system_fd);
     free(root->system_path);
     fd_closep(&root->usr_fd);
@@ -65,6 +69,7 @@ static struct root *root_new(void)
     struct root *root = mem_new(1, sizeof(*root));
 
     root->system_fd = root->usr_fd = -1;
+    root->image.rootfs_fd = root->image.lock_fd = -1;
     root->etc.tree_fd = -1;
     for (size_t i = 0; i < ROOT_DIRS; i++)
         root->dir_fds[i] = -1;
@@ -190,6 +195,25 @@ static const char *find_shell(const struct root *root)
     return has_program(root, "/bin/sh") ? "/bin/sh" : NULL;
 }
 
+static int open_image(const struct root_source *source, const char *reference, struct root *root,
+                      struct error **err)
+{
+    const struct images_source from = {
+        .store = source->store,
+        .monitor = source->monitor,
+        .reader = source->reader,
+        .program = source->unpack_program,
+    };
+    int r = images_get(&from, reference, &root->image, err);
+
+    if (r < 0)
+        return r;
+    root->has_image = true;
+    root->system_path = str_dup(reference);
+    root->system_fd = take_fd(&root->image.rootfs_fd);
+    return 0;
+}
+
 static int open_system(const struct root_source *source, const struct task_root *task,
                        struct root *root, struct error **err)
 {
@@ -198,6 +222,8 @@ static int open_system(const struct root_source *source, const struct task_root 
         return open_named(source, "cannot use the root", task->rootfs, O_DIRECTORY,
                           &root->system_fd, err);
     }
+    if (task != NULL && task->image != NULL)
+        return open_image(source, task->image, root, err);
     return open_host(root, source->store, err);
 }
 
@@ -251,16 +277,74 @@ const char *root_shell(const struct root *root)
     return root->shell;
 }
 
+/* What the cell says itself. */
+static bool is_own(const char *variable)
+{
+    static const char *const names[] = {
+        "HOME=", "USER=", "LOGNAME=", "SHELL=", "TMPDIR=", "TERM=", "PWD="};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (str_starts(variable, names[i]))
+            return true;
+    return false;
+}
+
+void root_add_env(const struct root *root, struct str_list *env)
+{
+    for (size_t i = 0; i < root->image.facts.env.count; i++) {
+        const char *variable = root->image.facts.env.items[i];
+        size_t name = strcspn(variable, "=") + 1, at = 0;
+
+        if (is_own(variable))
+            continue;
+        while (at < env->count && strncmp(env->items[at], variable, name) != 0)
+            at++;
+        if (at == env->count) {
+            str_list_add(env, variable);
+            continue;
+        }
+        free(env->items[at]);
+        env->items[at] = str_dup(variable);
+    }
+}
+
+const char *root_workdir(const struct root *root)
+{
+    return root->has_image ? root->image.facts.workdir : "";
+}
+
+static json_t *image_json(const struct image_facts *facts)
+{
+    json_t *json = json_object(), *entrypoint = json_array();
+    char hex[SHA256_HEX_CHARS + 1];
+
+    sha256_format(&facts->chain_id, hex);
+    scoped(mem_freep) char *chain = str_format("sha256:%s", hex);
+
+    json_put_text(json, "chain_id", chain);
+    json_put_text(json, "workdir", facts->workdir);
+    json_put_text(json, "user", facts->user);
+    for (size_t i = 0; i < facts->entrypoint.count; i++)
+        json_push(entrypoint, json_text_or_null(facts->entrypoint.items[i]));
+    json_put(json, "entrypoint", entrypoint);
+    return json;
+}
+
 json_t *root_to_json(const struct root *root)
 {
     json_t *json = json_object(), *exposed = json_array();
 
-    json_put_text(json, "kind", root->system_fd < 0 ? "host" : "rootfs");
+    json_put_text(json, "kind",
+                  root->has_image       ? "image"
+                  : root->system_fd < 0 ? "host"
+                                        : "rootfs");
     if (root->system_path != NULL)
         json_put_text(json, "source", root->system_path);
     for (size_t i = 0; i < root->exposed_count; i++)
         json_push(exposed, json_text_or_null(root->exposed[i].path));
     json_put(json, "expose", exposed);
+    if (root->has_image)
+        json_put(json, "image", image_json(&root->image.facts));
     return json;
 }
 
@@ -268,7 +352,8 @@ size_t root_trees(const struct root *root, struct root_tree ret[static TASK_EXPO
 {
     size_t count = 0;
 
-    if (root->system_fd >= 0)
+    /* An image is ours, made of what its layers say and nothing else. */
+    if (root->system_fd >= 0 && !root->has_image)
         ret[count++] = (struct root_tree){.path = root->system_path, .fd = root->system_fd};
     for (size_t i = 0; i < root->exposed_count; i++)
         ret[count++] = (struct root_tree){.path = root->exposed[i].path, .fd = root->exposed[i].fd};

@@ -1,6 +1,7 @@
 #pragma once
 /*
- * root: what a cell's root is made of: the host's system, a directory, and paths of the host.
+ * root: what a cell's root is made of: the host's system, a directory or an image, and paths of the
+ * host.
  *
  * Immutable once built; one serves many cells. Depends on: base, cell, task_public.h.
  */
@@ -18,6 +19,7 @@ struct root_source {
     struct store *store;
     struct monitor *monitor;          /* NULL: no image can be unpacked */
     const struct task_reader *reader; /* opens exposed paths and directories */
+    const char *unpack_program;       /* closedbook-unpack; NULL: no image can be unpacked */
 };
 
 /* task NULL: the host's system alone. ERROR_TASK for what the task names and cannot be had. */
@@ -30,11 +32,16 @@ void root_freep(struct root **root);
 void root_fill_cell(const struct root *root, struct cell_spec *spec) nonnull(1, 2);
 /* The shell of commands in such a cell: "/bin/bash" or "/bin/sh"; NULL: it has none. */
 const char *root_shell(const struct root *root) nonnull(1);
-/* For trial.json: {"kind", "source", "expose"}; a new reference. */
+/* Adds what its image sets, but for what the cell itself says of its user: HOME, TMPDIR and so on.
+ */
+void root_add_env(const struct root *root, struct str_list *env) nonnull(1, 2);
+/* Where the image wants its programs to start; "" when it does not say. */
+const char *root_workdir(const struct root *root) nonnull(1);
+/* For trial.json: {"kind", "source", "expose", "image"}; a new reference. */
 json_t *root_to_json(const struct root *root) nonnull(1);
 /*
- * Exposed paths and directories of the root, with what they really are on the host: for whoever
- * must not find something in them. The descriptors are the root's.
+ * Exposed paths and a directory that is the root, with what they really are on the host: for
+ * whoever must not find something in them. The descriptors are the root's.
  */
 struct root_tree {
     const char *path;

@@ -22,6 +22,7 @@ struct view_source {
     struct store *store;
     struct monitor *monitor;             /* as in store_add() */
     const struct task_reader *reader;    /* NULL when task and grader_root are */
+    const char *unpack_program;          /* path of closedbook-unpack; NULL: no images */
     const struct task_public *task;      /* NULL: an empty workspace with the defaults */
     const struct task_root *grader_root; /* of the cells of its graders; NULL: the host's */
 };
@@ -66,6 +67,13 @@ struct collect_source view_collect_source(const struct view *view) nonnull(1);
  */
 must_check int etc_tree(struct store *store, struct layer *ret, struct error **err) nonnull(1, 2);
 
+/*
+ * The environment of a cell of that role before the task's own: the default one with what an image
+ * sets. *ret_cwd (may be NULL) is where its programs start: NULL, the workspace, or a folder in it
+ * that the image names and the staged workspace has.
+ */
+void view_env(const struct view *view, enum cell_role role, struct str_list *ret,
+              const char **ret_cwd) nonnull(1, 3);
 /* env of a cell made from nothing: PATH, HOME, LANG, TERM, TMPDIR, then items "NAME=value". */
 void cell_env_default(struct str_list *ret) nonnull(1);
 

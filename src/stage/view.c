@@ -184,8 +184,10 @@ static void set_limits(struct view *view, const struct task_limits *limits)
 static int complete(struct view *view, const struct view_source *source,
                     const struct task_limits *limits, struct error **err)
 {
-    const struct root_source from = {
-        .store = source->store, .monitor = source->monitor, .reader = source->reader};
+    const struct root_source from = {.store = source->store,
+                                     .monitor = source->monitor,
+                                     .reader = source->reader,
+                                     .unpack_program = source->unpack_program};
     const struct task_root *agent = source->task != NULL ? &source->task->root : NULL;
     int r = root_build(&from, agent, &view->agent_root, err);
 
@@ -372,6 +374,24 @@ json_t *view_systems_json(const struct view *view)
     json_put(json, "agent", root_to_json(view->agent_root));
     json_put(json, "grading", root_to_json(view->grader_root));
     return json;
+}
+
+void view_env(const struct view *view, enum cell_role role, struct str_list *ret,
+              const char **ret_cwd)
+{
+    static const char workspace[] = "/workspace/";
+    const struct root *root = view_system(view, role);
+    const char *workdir = root_workdir(root);
+
+    cell_env_default(ret);
+    root_add_env(root, ret);
+    if (ret_cwd == NULL || !str_starts(workdir, workspace))
+        return;
+    const struct manifest_entry *entry =
+        manifest_find(&view->manifest, workdir + strlen(workspace));
+
+    if (entry != NULL && entry->type == MANIFEST_DIR)
+        *ret_cwd = workdir;
 }
 
 void cell_env_default(struct str_list *ret)

@@ -274,7 +274,11 @@ static const struct field sandbox_fields[] = {
      .items = TYPE_MAP,
      .state = FIELD_LATER,
      .doc = "recording stand-ins for programs"},
-    {.name = "image", .types = TYPE_TEXT, .state = FIELD_LATER, .doc = "an image as the root"},
+    {.name = "image",
+     .types = TYPE_TEXT,
+     .flags = FIELD_NOT_EMPTY,
+     .doc = "an image that is the whole root: oci:PATH[:tag], docker-archive:FILE, or, fetched by "
+            "skopeo, docker-daemon:NAME, docker://NAME"},
     {.name = "rootfs",
      .types = TYPE_TEXT,
      .flags = FIELD_NOT_EMPTY,
