@@ -110,8 +110,8 @@ void attack_looked(struct attack_context *context, uint64_t count)
     context->result.examined += count;
 }
 
-static void say(struct attack_context *context, enum attack_verdict verdict, const char *fmt,
-                va_list args)
+__attribute__((format(printf, 3, 0))) static void
+say(struct attack_context *context, enum attack_verdict verdict, const char *fmt, va_list args)
 {
     struct attack_result *result = &context->result;
     bool is_stronger = result->verdict != ATTACK_FOUND && verdict != result->verdict;
