@@ -213,12 +213,13 @@ _Noreturn void tempdir_serve(int control_fd, const struct monitor_options *optio
                             .machine = {.tier = TIER_NONE}};
     const int keep[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, control_fd};
 
+    /* First, as the path may go through a descriptor that is not kept. */
+    server.has_worker =
+        options->worker_program != NULL && stat(options->worker_program, &server.worker) == 0;
     if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 || become(options->uid, options->gid) < 0)
         _exit(1);
     if (is_walled && find_walls(&server, control_fd) < 0)
         _exit(1);
-    server.has_worker =
-        options->worker_program != NULL && stat(options->worker_program, &server.worker) == 0;
     server.machine.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (server.machine.null_fd < 0)
         _exit(1);

@@ -130,6 +130,23 @@ static int make_parents(int dir_fd, const char *path)
     return fs_mkdirs(dir_fd, parent, 0755, NULL) < 0 ? -EIO : 0;
 }
 
+/* A file whose folder this user cannot enter: a program in a checkout of root's. */
+static int copy_mount(int dir_fd, const char *path, int fd)
+{
+    scoped(mem_freep) char *name = str_format("/proc/self/fd/%d", fd);
+    scoped(fd_closep) int from = open(name, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+
+    if (from < 0 || fstat(from, &status) < 0)
+        return -errno;
+    if (!S_ISREG(status.st_mode))
+        return -EACCES;
+    scoped(fd_closep) int to =
+        openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, status.st_mode & 0755);
+
+    return to < 0 ? -errno : copy_file(from, to);
+}
+
 static int link_mount(int dir_fd, const struct wire_mount *mount, const int *fds)
 {
     scoped(mem_freep) char *path = str_format("%s%s", &TEMPDIR_ROOT[1], mount->target);
@@ -143,6 +160,8 @@ static int link_mount(int dir_fd, const struct wire_mount *mount, const int *fds
 
     if (r < 0)
         return r;
+    if (access(target, R_OK) < 0 && errno == EACCES)
+        return copy_mount(dir_fd, path, fds[mount->fd]);
     return symlinkat(target, dir_fd, path) < 0 && errno != EEXIST ? -errno : 0;
 }
 

@@ -10,6 +10,7 @@
 #include "run/limits.h"
 #include "task/task_public.h"
 
+#define HELD_FD_MIN 16
 #define ROOT_STORE "/var/cache/closedbook"
 
 /*
@@ -43,6 +44,43 @@ static int find_program(const char *name, const char *module, char **ret, struct
                          "the program '%s' was not found near '%s'; install closedbook whole", name,
                          self);
     *ret = found;
+    return 0;
+}
+
+/*
+ * The program's path for later, when root has become somebody else who may not be able to go there:
+ * a checkout in /root is like that.
+ */
+static int hold_program(struct session *session, const char *path, char **ret, struct error **err)
+{
+    scoped(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_errno(err, errno, "cannot open '%s'", path);
+    /* High, so that no program is given another descriptor of that number before it executes. */
+    int held = fcntl(fd, F_DUPFD_CLOEXEC, HELD_FD_MIN);
+
+    if (held < 0)
+        return error_errno(err, errno, "cannot hold '%s'", path);
+    session->held_fds[session->held_count++] = held;
+    *ret = str_format("/proc/self/fd/%d", held);
+    return 0;
+}
+
+static int hold_programs(struct session *session, struct error **err)
+{
+    char *probe = NULL;
+
+    if (!session->identity.root)
+        return 0;
+    int r = hold_program(session, session->worker_program, &session->held_worker, err);
+
+    if (r == 0)
+        r = hold_program(session, session->probe_program, &probe, err);
+    if (r < 0)
+        return r;
+    free(session->probe_program);
+    session->probe_program = probe;
     return 0;
 }
 
@@ -166,6 +204,8 @@ static int start_native(struct session *session, struct check *check, struct err
         r = find_program("closedbook-probe", "evidence", &session->probe_program, err);
     if (r == 0)
         r = find_program("as-candidate", "cell", &session->candidate_program, err);
+    if (r == 0)
+        r = hold_programs(session, err);
     if (r < 0)
         return r;
     options.candidate_program = session->candidate_program;
@@ -310,7 +350,8 @@ int session_monitor(struct session *session, enum cell_driver driver, struct mon
     if (session->tempdir == NULL) {
         struct monitor_options options = {
             .driver = CELL_TEMPDIR,
-            .worker_program = session->worker_program,
+            .worker_program =
+                session->held_worker != NULL ? session->held_worker : session->worker_program,
         };
         int r = monitor_start(&options, &session->tempdir, err);
 
@@ -338,5 +379,8 @@ void session_close(struct session *session)
     free(session->worker_program);
     free(session->probe_program);
     free(session->candidate_program);
+    free(session->held_worker);
+    for (size_t i = 0; i < session->held_count; i++)
+        (void)close(session->held_fds[i]); /* read only */
     *session = (struct session){0};
 }

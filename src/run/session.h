@@ -13,6 +13,8 @@
 #include "stage/store.h"
 #include "task/task.h"
 
+#define SESSION_HELD_MAX 2
+
 struct session {
     struct identity identity;
     struct opener *opener;
@@ -25,6 +27,9 @@ struct session {
     struct store *store;
     char *store_root;
     char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
+    char *held_worker; /* root: the worker for later, by a descriptor; else NULL */
+    int held_fds[SESSION_HELD_MAX];
+    size_t held_count;
 };
 
 struct session_options {

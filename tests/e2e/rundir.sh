@@ -236,7 +236,29 @@ case_the_run_directory_is_private() {
   [ "$(stat -c %a run)" = 700 ] || fail "the run directory has mode $(stat -c %a run)"
 }
 
+# Root's own folder, as a fresh checkout of root's: who it becomes cannot go there.
+case_it_runs_from_a_folder_that_only_root_reaches() {
+  local name build=${CLOSEDBOOK%/src/cli/closedbook}
+  [ "$build" != "$CLOSEDBOOK" ] || skip "CLOSEDBOOK is not in a build directory"
+  mkdir -m 0700 hidden
+  for name in cli/closedbook cell/closedbook-cell cell/as-candidate collect/closedbook-worker evidence/closedbook-probe \
+    image/closedbook-unpack; do
+    mkdir -p "hidden/src/${name%/*}"
+    cp "$build/src/$name" "hidden/src/$name"
+  done
+  CLOSEDBOOK=$PWD/hidden/src/cli/closedbook
+  script_task t <<<$'#!/bin/sh\necho x >done.txt'
+  run_suite
+  expect_status 0
+  rm -rf run
+  run_suite --driver tempdir
+  expect_status 0
+  cb probe suite --suite-root suite --fast
+  expect_status 0
+}
+
 main a_second_run_in_the_same_directory:user two_owners_at_once a_run_directory_that_cannot_be_made:user \
   a_full_disk_under_the_run_directory:root sigkill_of_the_parent_loses_nothing_finished:user ctrl_c_ends_cleanly:user \
   sigint_to_the_parent_alone sigkill_of_the_monitor_is_noticed:user a_changed_task_stops_a_resume \
-  retry_errors_runs_only_those a_torn_record_is_run_again the_run_directory_is_private:user
+  retry_errors_runs_only_those a_torn_record_is_run_again the_run_directory_is_private:user \
+  it_runs_from_a_folder_that_only_root_reaches:root
