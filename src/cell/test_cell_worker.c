@@ -210,6 +210,10 @@ static void collects_what_an_overlay_holds_with_its_marks(void **state)
     bool is_root = monitor_facts(fixture.monitor)->tier == TIER_A;
 
     (void)state;
+    if (!is_root && !monitor_facts(fixture.monitor)->tmpfs_xattr) {
+        fixture_dir_free(layer);
+        skip(); /* this kernel's tmpfs cannot hold a user's marks: such workspaces are copied */
+    }
     assert_int_equal(chmod(layer, 0755), 0);
     assert_done(
         fs_write_atomic(AT_FDCWD, gone, &(struct fs_content){"g\n", 2, 0644, FS_NO_SYNC}, &err),
