@@ -100,6 +100,30 @@ static void turns_remark(struct buf *buf, const struct trial_record *record)
                    record->agent.turns, (intmax_t)expected);
 }
 
+/* A teardown that failed decides nothing either, but somebody must clean up. */
+static void steps_remark(struct buf *buf, const struct trial_record *record)
+{
+    size_t i, number = 0;
+    json_t *step;
+
+    json_array_foreach (record->steps, i, step) {
+        const char *error = json_get_text(step, "error");
+        int64_t code = json_get_int(step, "exit_code", 0);
+        const char *before = buf->size_bytes > 0 ? "; " : "";
+
+        if (!str_equal(json_get_text(step, "phase"), "post_run"))
+            continue;
+        number++;
+        if (error != NULL)
+            buf_format(buf, "%spost_run failed: %s", before, error);
+        else if (json_get_bool(step, "timed_out", false))
+            buf_format(buf, "%spost_run step %zu ran out of time", before, number);
+        else if (code != 0)
+            buf_format(buf, "%spost_run step %zu failed (exit code %jd)", before, number,
+                       (intmax_t)code);
+    }
+}
+
 static void status_reason(struct buf *buf, const struct trial_record *record)
 {
     if (record->integrity == INTEGRITY_COMPROMISED || record->integrity == INTEGRITY_SUSPECT) {
@@ -137,6 +161,7 @@ void trial_reason(struct buf *buf, const struct trial_record *record)
 
     status_reason(&reason, record);
     turns_remark(&reason, record);
+    steps_remark(&reason, record);
     buf_append(buf, buf_text(&reason), reason.size_bytes);
 }
 

@@ -1,25 +1,12 @@
-#include "run/grade_cell.h"
-
 #include <errno.h>
 #include <fcntl.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/grade_cell_internal.h"
 #include "run/limits.h"
 #include "run/services.h"
-
-struct grade_cell {
-    struct grade_cell_options options;
-    struct cell *cell;
-    struct str_list env;
-    char *suite_path, *reference_path, *trial_path; /* in the cell */
-    char *reference_place;                          /* in the suite; NULL: none */
-    char *events_path, *final_path, *dialog_path;
-    bool applied; /* the workspace holds what the agent left */
-    bool used;    /* a command ran in it: the next gets a fresh HOME, /tmp and no processes */
-    bool changed; /* a command may have changed the workspace: it is not only what was left */
-};
 
 /*
  * A path that names nothing of the host; its parent lists nothing. Code that a grader runs can find
@@ -49,12 +36,6 @@ static void add_suite_variable(struct grade_cell *cell, const char *name)
     scoped(mem_freep) char *moved = str_format("%s%s", cell->suite_path, value + root_length);
 
     add_variable(cell, name, moved);
-}
-
-/* A tempdir has no cells, so none of a candidate's: see add_candidate(). */
-static bool has_candidates(const struct grade_cell *cell)
-{
-    return monitor_candidate_mount(cell->options.monitor).fd >= 0;
 }
 
 static void put_first_in_path(struct str_list *env, const char *dir)
@@ -151,66 +132,6 @@ const char *grade_cell_reference(const struct grade_cell *cell)
     return stage != NULL && stage->has_reference ? cell->reference_path : NULL;
 }
 
-static int add_mount(struct cell_spec *spec, struct cell_mount mount, struct error **err)
-{
-    if (spec->mount_count >= CELL_MOUNTS_MAX)
-        return error_set(err, ERROR_LIMIT, "more than %d trees in a grading cell", CELL_MOUNTS_MAX);
-    spec->mounts[spec->mount_count++] = mount;
-    return 0;
-}
-
-static int add_text(struct cell_spec *spec, const char *target, const char *text,
-                    struct error **err)
-{
-    if (spec->text_count >= CELL_TEXTS_MAX)
-        return error_set(err, ERROR_LIMIT, "more than %d texts in a grading cell", CELL_TEXTS_MAX);
-    if (text == NULL)
-        text = "";
-    spec->texts[spec->text_count++] =
-        (struct cell_text){.target = target, .bytes = text, .size_bytes = strlen(text)};
-    return 0;
-}
-
-static int add_private(struct grade_cell *cell, struct cell_spec *spec, struct error **err)
-{
-    const struct private_stage *stage = cell->options.private_stage;
-    struct cell_mount mount = {.hidden_parent = true};
-    int r = 0;
-
-    if (stage == NULL)
-        return 0;
-    if (stage->has_suite) {
-        mount.fd = stage->suite.tree_fd;
-        mount.target = cell->suite_path;
-        r = add_mount(spec, mount, err);
-    }
-    if (r == 0 && stage->has_reference) {
-        mount.fd = stage->reference.tree_fd;
-        mount.target = cell->reference_path;
-        r = add_mount(spec, mount, err);
-    }
-    /* Where the suite's copy is hollow: the task's own reference, at its place in the suite. */
-    if (r == 0 && cell->reference_place != NULL) {
-        mount.fd = stage->reference_mount_fd;
-        mount.target = cell->reference_place;
-        mount.hidden_parent = false;
-        r = add_mount(spec, mount, err);
-    }
-    return r;
-}
-
-static int add_events(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
-{
-    const struct grade_cell_options *options = &cell->options;
-    bool is_large =
-        options->events != NULL && strlen(options->events) > GRADE_CELL_EVENTS_BYTES_MAX;
-
-    if (is_large && options->events_fd >= 0)
-        return add_mount(
-            spec, (struct cell_mount){.fd = options->events_fd, .target = cell->events_path}, err);
-    return add_text(spec, cell->events_path, options->events, err);
-}
-
 /* Candidates see what the agent saw, but for the workspace, which is as the grader has it. */
 static int allow_candidates(struct grade_cell *cell, struct error **err)
 {
@@ -220,73 +141,12 @@ static int allow_candidates(struct grade_cell *cell, struct error **err)
     return r < 0 ? r : cell_allow_candidates(cell->cell, &recipe, err);
 }
 
-/*
- * The tempdir driver has no cells, so what it calls as-candidate runs the command where it is asked
- * for. Its trials are UNPROTECTED, and say so.
- */
-static const char plain_candidate[] = "#!/bin/sh\n"
-                                      "limit=\n"
-                                      "unset TASK_DIR REFERENCE_DIR INPUT_DIR CLOSEDBOOK_TRIAL\n"
-                                      "while :; do\n"
-                                      "  case $1 in\n"
-                                      "    --timeout) limit=$2; shift 2 ;;\n"
-                                      "    --timeout=*) limit=${1#*=}; shift ;;\n"
-                                      "    --env) export \"$2\"; shift 2 ;;\n"
-                                      "    --env=*) export \"${1#*=}\"; shift ;;\n"
-                                      "    --) shift; break ;;\n"
-                                      "    *) break ;;\n"
-                                      "  esac\n"
-                                      "done\n"
-                                      "exec ${limit:+timeout -s KILL} $limit \"$@\"\n";
-
-static int add_candidate(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
-{
-    /* A native cell's is the program, which view_fill_cell() has mounted. */
-    if (monitor_facts(cell->options.monitor)->driver != CELL_TEMPDIR)
-        return 0;
-    int r = add_text(spec, CELL_CANDIDATE_PATH, plain_candidate, err);
-
-    if (r == 0)
-        spec->texts[spec->text_count - 1].executable = true;
-    return r;
-}
-
-static bool has_nothing_to_apply(const struct grade_cell *cell)
-{
-    return cell->applied || cell->options.tar_fd < 0;
-}
-
-/* The worker is copied into the cell, a megabyte: only where it has something to do. */
-static int fill_cell(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
-{
-    const struct grade_cell_options *options = &cell->options;
-    bool has_work = options->reads_files || !has_nothing_to_apply(cell);
-    int r =
-        view_fill_cell(options->view, has_work ? options->monitor : NULL, CELL_GRADER, spec, err);
-
-    if (r < 0 || has_work || !has_candidates(cell))
-        return r;
-    return add_mount(spec, monitor_candidate_mount(options->monitor), err);
-}
-
 static int start_cell(struct grade_cell *cell, const struct cell *keep, struct error **err)
 {
     const struct grade_cell_options *options = &cell->options;
-    struct cell_spec spec = {.role = CELL_GRADER, .etc_fd = -1};
-    int r = fill_cell(cell, &spec, err);
+    struct cell_spec spec = {.role = grade_cell_role(cell), .etc_fd = -1};
+    int r = grade_cell_fill(cell, &spec, err);
 
-    if (r == 0)
-        r = add_private(cell, &spec, err);
-    if (r == 0 && options->program != NULL)
-        r = add_mount(&spec, *options->program, err);
-    if (r == 0)
-        r = add_candidate(cell, &spec, err);
-    if (r == 0)
-        r = add_events(cell, &spec, err);
-    if (r == 0)
-        r = add_text(&spec, cell->final_path, options->final_text, err);
-    if (r == 0)
-        r = add_text(&spec, cell->dialog_path, options->dialog, err);
     if (r < 0)
         return r;
     if (keep != NULL)
@@ -294,7 +154,7 @@ static int start_cell(struct grade_cell *cell, const struct cell *keep, struct e
             (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP, .keep_cell_id = cell_id(keep)};
 
     r = cell_start(options->monitor, &spec, &cell->cell, err);
-    if (r == 0 && has_candidates(cell))
+    if (r == 0 && grade_cell_has_candidates(cell))
         r = allow_candidates(cell, err);
     return r < 0 ? error_wrap(err, r, "grading cell") : 0;
 }
@@ -304,8 +164,8 @@ int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **e
     int r = 0;
 
     if (cell->cell == NULL)
-        r = start_cell(cell, NULL, err);
-    if (r == 0 && !has_nothing_to_apply(cell)) {
+        r = start_cell(cell, cell->options.keep, err);
+    if (r == 0 && !grade_cell_has_nothing_to_apply(cell)) {
         r = collect_apply(cell->cell, cell->options.tar_fd, cell->options.changes_fd, err);
         if (r < 0)
             return error_wrap(err, r, "cannot lay out what the agent left");
@@ -535,7 +395,7 @@ static int workspace_run(void *context, const struct grade_command *command,
 
     if (command->read_only && cell->changed)
         return error_set(err, ERROR_BUG, "a read_only command after one that is not");
-    int r = grade_cell_shell(cell->options.view, CELL_GRADER, &run.shell, err);
+    int r = grade_cell_shell(cell->options.view, grade_cell_role(cell), &run.shell, err);
 
     if (r == 0)
         r = grade_cell_live(cell, &live, err);

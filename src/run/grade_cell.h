@@ -30,6 +30,10 @@ struct grade_cell_options {
     const struct cell_mount *program;         /* a further program in the cell; NULL: none */
     const struct task_service *services;      /* that run beside its commands */
     size_t service_count;
+    const struct cell *keep; /* an ended cell whose workspace it takes over; NULL: none */
+    /* A harness cell: steps and the oracle act as the agent would, who may take over what they
+     * leave. */
+    bool is_harness;
 };
 
 struct grade_cell; /* opaque */

@@ -64,8 +64,8 @@ static int run_step(const struct trial_job *job, struct trial_record *record,
     return r;
 }
 
-int oracle_run(const struct trial_job *job, struct trial_record *record, struct cell **ret_cell,
-               struct error **err)
+int oracle_run(const struct trial_job *job, struct trial_record *record, const struct cell *before,
+               struct cell **ret_cell, struct error **err)
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
@@ -87,6 +87,8 @@ int oracle_run(const struct trial_job *job, struct trial_record *record, struct 
         .events_fd = -1,
         .services = public_half->services,
         .service_count = public_half->service_count,
+        .keep = before,
+        .is_harness = true,
     };
     scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
     struct cell *live = NULL;

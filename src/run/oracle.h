@@ -12,4 +12,5 @@
 /* Runs it; *ret_cell is the ended cell with the workspace. ERROR_TASK without a reference or when
  * it fails. */
 must_check int oracle_run(const struct trial_job *job, struct trial_record *record,
-                          struct cell **ret_cell, struct error **err) nonnull(1, 2, 3);
+                          const struct cell *before, struct cell **ret_cell, struct error **err)
+    nonnull(1, 2, 3);

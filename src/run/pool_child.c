@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/confine.h"
+#include "run/steps.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -91,6 +92,8 @@ static int regrade(const struct trial_job *job, struct trial_record *record, str
         r = event_log_read("events.jsonl", buf_text(&lines), lines.size_bytes, &events, err);
     if (r == 0)
         r = trial_grade(job, record, &events, err);
+    if (r == 0)
+        steps_after(job, record);
     return r < 0 ? r : trial_record_save(job->dir_fd, record, err);
 }
 

@@ -14,7 +14,9 @@
 static bool needs_private(const struct task_public *public_half,
                           const struct task_private *private_half, bool grading)
 {
-    if (public_half->agent.type == AGENT_ORACLE)
+    if (public_half->agent.type == AGENT_ORACLE || private_half->pre_run_count > 0)
+        return true;
+    if (grading && private_half->post_run_count > 0)
         return true;
     for (size_t i = 0; grading && i < private_half->criterion_count; i++)
         if (private_half->criteria[i].kind == CRITERION_RUN_COMMAND)

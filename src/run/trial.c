@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "run/limits.h"
+#include "run/steps.h"
 #include "run/trial_agent.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -212,6 +213,8 @@ static int run_steps(const struct trial_job *job, struct trial_record *record,
         return 0;
     }
     r = collect(job, record, run.cell, err);
+    if (r == 0)
+        r = steps_attribute(job, record, err);
     if (r < 0)
         return r;
     /* The agent's workspace is in artifacts.tar; nothing of its cell is needed any more. */
@@ -241,6 +244,8 @@ int trial_run(const struct trial_job *job, struct trial_record *record, enum tri
         if (r < 0 && error_errno_of(problem) == EPIPE)
             *ret = TRIAL_LOST;
     }
+    if (*ret != TRIAL_LOST && job->grading)
+        steps_after(job, record);
     /* When the parent was killed the monitor ends, too, and this trial never happened. */
     if (*ret == TRIAL_LOST)
         return 0;

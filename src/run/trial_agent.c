@@ -10,6 +10,7 @@
 #include "run/limits.h"
 #include "run/oracle.h"
 #include "run/services.h"
+#include "run/steps.h"
 #include "task/task_public.h"
 #include "task/tokens.h"
 
@@ -115,6 +116,9 @@ static int start_cell(const struct trial_job *job, const struct agent_turn *turn
         return r;
     task_split(job->task, &public_half, &private_half);
     view_env(job->view, CELL_AGENT, &base, &spec.command.cwd);
+    if (run->before != NULL)
+        spec.workspace = (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP,
+                                                 .keep_cell_id = cell_id(run->before)};
     limits_env(&public_half->limits, &base);
     agent_env_merge(&base, &turn->env, &env);
     if (turn->argv.count > 0) {
@@ -365,8 +369,13 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
     const struct task_private *private_half = NULL;
 
     task_split(job->task, &public_half, &private_half);
+
+    int r = steps_before(job, record, &ret->before, err);
+
+    if (r < 0)
+        return r;
     if (public_half->agent.type == AGENT_ORACLE) {
-        int r = oracle_run(job, record, &ret->cell, err);
+        r = oracle_run(job, record, ret->before, &ret->cell, err);
 
         return r < 0 ? r
                      : fs_write_atomic(job->dir_fd, "events.jsonl",
@@ -379,7 +388,7 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
     if (adapter == NULL)
         return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
 
-    int r = adapter->plan_turn(public_half, job->script_fd, &turn, err);
+    r = adapter->plan_turn(public_half, job->script_fd, &turn, err);
 
     if (r < 0)
         return r;
@@ -391,6 +400,7 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
 void agent_run_done(struct agent_run *run)
 {
     cell_free(run->cell);
+    cell_free(run->before);
     event_log_done(&run->events);
     *run = (struct agent_run){0};
 }

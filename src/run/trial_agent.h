@@ -7,8 +7,9 @@
 #include "run/trial.h"
 
 struct agent_run {
-    struct cell *cell; /* ended, workspace kept; the caller frees it */
-    uint32_t process;  /* the agent's program in it; 0: its first */
+    struct cell *cell;   /* ended, workspace kept; the caller frees it */
+    uint32_t process;    /* the agent's program in it; 0: its first */
+    struct cell *before; /* the ended cell of pre_run, whose workspace the agent's took over */
     struct event_log events;
     bool interrupted;
 };

@@ -205,8 +205,20 @@ bool is_suite_variable(const char *suite_root, const char *name, const char *val
     return path_is_below(path, suite_root);
 }
 
+static bool steps_use(const struct task_step *steps, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (text_has_word(steps[i].command, name))
+            return true;
+    }
+    return false;
+}
+
 static bool commands_use(const struct task_private *half, const char *name)
 {
+    if (steps_use(half->pre_run, half->pre_run_count, name) ||
+        steps_use(half->post_run, half->post_run_count, name))
+        return true;
     for (size_t i = 0; i < half->criterion_count; i++) {
         const struct criterion *criterion = &half->criteria[i];
         const char *command = json_get_text(criterion->params, "command");
@@ -240,6 +252,7 @@ void build_private(struct build *build)
 {
     read_reference(build);
     read_criteria(build);
+    build_steps(build);
     find_suite_variables(build);
     build_root(build, "grading", &build->task->private_half->root);
 }

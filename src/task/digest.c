@@ -29,10 +29,26 @@ static char *digest_json(const json_t *value)
     return digest_text(buf_text(&buf), buf.size_bytes);
 }
 
+static json_t *steps_json(const struct task_step *steps, size_t count)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_t *item = json_object();
+
+        json_put_text(item, "command", steps[i].command);
+        json_put_int(item, "timeout_ms", (int64_t)steps[i].timeout_ms);
+        json_put_bool(item, "fail_on_error", steps[i].fail_on_error);
+        json_push(array, item);
+    }
+    return array;
+}
+
 /* What the agent is given: the prompt's text and the sources as the files name them. */
 static json_t *public_json(const struct build *build)
 {
     const struct task_public *half = build->task->public_half;
+    const struct task_private *secret = build->task->private_half;
     const struct node *sources = node_find(build->root, "sandbox.template_sources");
     const char *input = node_get_text(build->file, "input_dir");
     const char *mount = node_get_text(build->file, "input_mount");
@@ -43,6 +59,8 @@ static json_t *public_json(const struct build *build)
     json_put(object, "input_dir", json_text_or_null(input));
     json_put(object, "input_mount", json_text_or_null(mount));
     put_list(object, "ignore_patterns", &half->ignore_patterns);
+    if (secret->pre_run_count > 0)
+        json_put(object, "pre_run", steps_json(secret->pre_run, secret->pre_run_count));
     return object;
 }
 
@@ -69,6 +87,8 @@ static json_t *graders_json(const struct build *build)
     }
     json_put(object, "criteria", criteria);
     put_list(object, "suite_variables", &half->suite_variables);
+    if (half->post_run_count > 0)
+        json_put(object, "post_run", steps_json(half->post_run, half->post_run_count));
     return object;
 }
 

@@ -181,6 +181,7 @@ void build_public(struct build *build) nonnull(1);
 void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);
 void build_agent(struct build *build) nonnull(1);
+void build_steps(struct build *build) nonnull(1);
 /* What involves several fields; after both halves are made. */
 void build_check(struct build *build) nonnull(1);
 void build_digests(struct build *build) nonnull(1);

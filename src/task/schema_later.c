@@ -9,29 +9,6 @@ static const struct field requires_fields[] = {
 };
 const struct block requires_block = {.title = "requires", .fields = requires_fields};
 
-static const char *const runs_in_choices[] = {"host", "agent", NULL};
-static const struct field pre_run_fields[] = {
-    {.name = "command", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "for a shell"},
-    {.name = "timeout",
-     .types = TYPE_REAL,
-     .flags = FIELD_RANGE,
-     .min = 1,
-     .max = 300,
-     .standard = "30",
-     .doc = "seconds"},
-    {.name = "fail_on_error",
-     .types = TYPE_BOOL,
-     .standard = "true",
-     .doc = "whether a failure ends the trial as ERROR"},
-    {.name = "runs_in",
-     .types = TYPE_TEXT,
-     .choices = runs_in_choices,
-     .standard = "host",
-     .doc = "a harness cell, or the agent's"},
-    {0},
-};
-const struct block pre_run_block = {.title = "step", .fields = pre_run_fields};
-
 static const char *const check_choices[] = {"end_of_dialog", "every_turn", "both", NULL};
 static const struct field simulation_fields[] = {
     {.name = "enabled", .types = TYPE_BOOL, .standard = "false", .doc = "whether there is one"},

@@ -160,6 +160,36 @@ static const struct field dataset_fields[] = {
 };
 const struct block dataset_block = {.title = "dataset", .fields = dataset_fields};
 
+#define STEP_FIELDS                                                                                \
+    {.name = "command",                                                                            \
+     .types = TYPE_TEXT,                                                                           \
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,                                                    \
+     .doc = "for a shell, with the workspace as working directory"},                               \
+    {                                                                                              \
+        .name = "timeout", .types = TYPE_REAL, .flags = FIELD_RANGE, .min = 1, .max = 300,         \
+        .standard = "30", .doc = "seconds"                                                         \
+    }
+
+static const char *const runs_in_choices[] = {"host", "agent", NULL};
+static const struct field pre_run_fields[] = {
+    STEP_FIELDS,
+    {.name = "fail_on_error",
+     .types = TYPE_BOOL,
+     .standard = "true",
+     .doc = "whether a failure ends the trial as ERROR"},
+    {.name = "runs_in",
+     .types = TYPE_TEXT,
+     .choices = runs_in_choices,
+     .state = FIELD_LATER,
+     .idle = "host",
+     .doc = "host: in a cell of its own that sees the suite; agent: in the agent's"},
+    {0},
+};
+const struct block pre_run_block = {.title = "step", .fields = pre_run_fields};
+
+static const struct field post_run_fields[] = {STEP_FIELDS, {0}};
+const struct block post_run_block = {.title = "step", .fields = post_run_fields};
+
 static const struct field task_fields[] = {
     {.name = "task_id",
      .types = TYPE_TEXT,
@@ -223,16 +253,13 @@ static const struct field task_fields[] = {
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,
      .block = &pre_run_block,
-     .flags = FIELD_APPEND,
-     .state = FIELD_LATER,
-     .doc = "commands before the agent starts"},
+     .doc = "commands before the agent starts, which see the suite; what they leave in the "
+            "workspace, deletions included, is what the agent gets"},
     {.name = "post_run",
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,
-     .block = &pre_run_block,
-     .flags = FIELD_APPEND,
-     .state = FIELD_LATER,
-     .doc = "commands after grading"},
+     .block = &post_run_block,
+     .doc = "commands after grading, whatever came out; they decide nothing"},
     {.name = "dataset",
      .types = TYPE_BLOCK,
      .block = &dataset_block,

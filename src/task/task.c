@@ -39,6 +39,15 @@ static void public_free(struct task_public *half)
     free(half);
 }
 
+static void free_steps(struct task_step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(steps[i].command);
+        free(steps[i].file);
+    }
+    free(steps);
+}
+
 static void private_free(struct task_private *half)
 {
     for (size_t i = 0; i < half->criterion_count; i++) {
@@ -49,6 +58,8 @@ static void private_free(struct task_private *half)
         json_freep(&criterion->params);
     }
     free(half->criteria);
+    free_steps(half->pre_run, half->pre_run_count);
+    free_steps(half->post_run, half->post_run_count);
     free(half->task_id);
     free(half->description);
     free(half->task_file);

@@ -46,6 +46,15 @@ struct criterion_mistake {
     const char *message;
 };
 
+/* A command of pre_run or post_run. */
+struct task_step {
+    char *command;
+    uint64_t timeout_ms;
+    bool fail_on_error; /* pre_run: a failure ends the trial as ERROR */
+    char *file;         /* position for errors */
+    unsigned line;
+};
+
 struct task_private {
     char *task_id;
     char *description;
@@ -59,6 +68,8 @@ struct task_private {
     char *skip_reason; /* NULL: not skipped */
     struct criterion *criteria;
     size_t criterion_count;
+    struct task_step *pre_run, *post_run; /* in order, those of an experiment included */
+    size_t pre_run_count, post_run_count;
     /* suite-root variables of the operator's environment that commands here use: names */
     struct str_list suite_variables;
     struct task_root root; /* of the grading cell */

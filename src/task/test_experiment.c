@@ -164,6 +164,30 @@ static void the_layers_are_defaults_task_variant(void **state)
     assert_string_equal(json_get_text(time, "source"), "experiment");
 }
 
+static void steps_of_the_experiment_enclose_those_of_the_task(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct task_public *open;
+    const struct task_private *secret;
+
+    test_write(fixture->folder, "tasks/t.yaml",
+               TASK "pre_run: [{command: own, timeout: 5}]\npost_run: [{command: own}]\n");
+    load(fixture, ID "defaults: {agent: {type: nop}, pre_run: [{command: shared,\n"
+                     "  fail_on_error: false}], post_run: [{command: shared}]}\n" ONE);
+    assert_int_equal(public_of(fixture, 0)->limits.max_turns, 5);
+    task_split(fixture->set.tasks[0], &open, &secret);
+    assert_int_equal(secret->pre_run_count, 2);
+    assert_string_equal(secret->pre_run[0].command, "shared");
+    assert_false(secret->pre_run[0].fail_on_error);
+    assert_int_equal(secret->pre_run[0].timeout_ms, 30000);
+    assert_string_equal(secret->pre_run[1].command, "own");
+    assert_true(secret->pre_run[1].fail_on_error);
+    assert_int_equal(secret->pre_run[1].timeout_ms, 5000);
+    assert_int_equal(secret->post_run_count, 2);
+    assert_string_equal(secret->post_run[0].command, "own");
+    assert_string_equal(secret->post_run[1].command, "shared");
+}
+
 static void the_operators_driver_wins_over_the_experiments(void **state)
 {
     struct fixture *fixture = *state;
@@ -329,6 +353,7 @@ int main(void)
         TEST(every_task_is_loaded_once_for_each_variant),
         TEST(only_the_variants_asked_for_are_loaded),
         TEST(the_layers_are_defaults_task_variant),
+        TEST(steps_of_the_experiment_enclose_those_of_the_task),
         TEST(the_operators_driver_wins_over_the_experiments),
         TEST(prompts_are_mutated_in_order),
         TEST(says_what_is_wrong_with_an_experiment),

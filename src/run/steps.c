@@ -1,0 +1,309 @@
+#include "run/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/grade_cell.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+
+#define STEP_OUTPUT_BYTES_MAX ((size_t)100 << 10) /* of each stream */
+#define STEP_TAIL_BYTES 300
+#define CHANGES_BYTES_MAX ((size_t)256 << 20)
+#define BEFORE "pre_run"
+#define AFTER "post_run"
+
+/* One phase: its commands, and where they run. */
+struct phase {
+    const struct trial_job *job;
+    struct trial_record *record;
+    const char *name;
+    const struct task_step *steps;
+    size_t count;
+    struct grade_cell *cell;
+};
+
+static const struct task_private *private_of(const struct trial_job *job)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    return private_half;
+}
+
+/* Both streams, one after the other, as steps/PHASE-NN.out. */
+static int save_output(const struct phase *phase, size_t i,
+                       const struct grade_command_result *result, struct error **err)
+{
+    scoped(fd_closep) int dir_fd = -1;
+    scoped(mem_freep) char *name = str_format("%s-%02zu.out", phase->name, i + 1);
+    scoped(buf_done) struct buf text = {0};
+
+    if (result->out.size_bytes + result->err.size_bytes == 0)
+        return 0;
+    buf_append(&text, buf_text(&result->out), result->out.size_bytes);
+    buf_append(&text, buf_text(&result->err), result->err.size_bytes);
+    int r = fs_open_dir(phase->job->dir_fd, "steps", 0700, &dir_fd, err);
+
+    return r < 0
+               ? r
+               : fs_write_atomic(
+                     dir_fd, name,
+                     &(struct fs_content){buf_text(&text), text.size_bytes, 0600, FS_NO_SYNC}, err);
+}
+
+static void note_step(const struct phase *phase, size_t i,
+                      const struct grade_command_result *result, uint64_t start_ns)
+{
+    json_t *json = json_object();
+
+    json_put_text(json, "phase", phase->name);
+    json_put_text(json, "command", phase->steps[i].command);
+    json_put_int(json, "exit_code", result->exit_code);
+    json_put_int(json, "signal", result->term_signal == 0 ? -1 : result->term_signal);
+    json_put_bool(json, "timed_out", result->timed_out);
+    json_put_int(json, "duration_ms", (int64_t)((clock_ns() - start_ns) / 1000000u));
+    if (phase->record->steps == NULL)
+        phase->record->steps = json_array();
+    json_push(phase->record->steps, json);
+}
+
+static bool has_failed(const struct grade_command_result *result)
+{
+    return result->timed_out || result->exit_code != 0;
+}
+
+static int failure(const struct phase *phase, size_t i, const struct grade_command_result *result,
+                   struct error **err)
+{
+    const struct task_step *step = &phase->steps[i];
+    const struct buf *said = result->err.size_bytes > 0 ? &result->err : &result->out;
+    size_t from = said->size_bytes > STEP_TAIL_BYTES ? said->size_bytes - STEP_TAIL_BYTES : 0;
+    scoped(mem_freep) char *how =
+        result->timed_out ? str_format("ran longer than %ju ms", (uintmax_t)step->timeout_ms)
+                          : str_format("exit code %d", result->exit_code);
+
+    return error_set(err, ERROR_TASK, "%s:%u: %s step %zu failed (%s): %s", step->file, step->line,
+                     phase->name, i + 1, how,
+                     said->size_bytes == 0 ? "it printed nothing" : buf_text(said) + from);
+}
+
+static int run_step(const struct phase *phase, size_t i, struct error **err)
+{
+    struct grade_command command = {
+        .command = phase->steps[i].command,
+        .timeout_ms = phase->steps[i].timeout_ms,
+        .output_max_bytes = STEP_OUTPUT_BYTES_MAX,
+    };
+    struct grade_command_result result = {0};
+    struct grade_workspace workspace = grade_cell_workspace(phase->cell);
+    uint64_t start_ns = clock_ns();
+    int r = workspace.run(workspace.context, &command, &result, err);
+
+    if (r == 0) {
+        note_step(phase, i, &result, start_ns);
+        r = save_output(phase, i, &result, err);
+    }
+    if (r == 0 && has_failed(&result) && phase->steps[i].fail_on_error)
+        r = failure(phase, i, &result, err);
+    grade_command_result_done(&result);
+    return r;
+}
+
+static int run_steps(const struct phase *phase, struct error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < phase->count && r == 0; i++)
+        r = run_step(phase, i, err);
+    return r;
+}
+
+/* Everything but the reference, which only graders and what follows them get. */
+static struct private_stage without_reference(const struct private_stage *stage)
+{
+    struct private_stage less = *stage;
+
+    less.has_reference = false;
+    less.reference_in_suite = NULL;
+    less.reference_mount_fd = -1;
+    return less;
+}
+
+/* What the steps left is kept beside the agent's: changes.json is compared with it. */
+static int collect_before(const struct trial_job *job, const struct cell *cell, struct error **err)
+{
+    scoped(collect_result_done) struct collect_result result = {0};
+    struct collect_source source = view_collect_source(job->view);
+    scoped(fd_closep) int dir_fd = -1;
+    int r = fs_open_dir(job->dir_fd, BEFORE, 0700, &dir_fd, err);
+
+    return r < 0 ? r : collect_run(job->monitor, cell, &source, dir_fd, &result, err);
+}
+
+int steps_before(const struct trial_job *job, struct trial_record *record, struct cell **ret_cell,
+                 struct error **err)
+{
+    const struct task_private *task = private_of(job);
+    struct cell_receipt receipt = {0};
+    struct cell *live = NULL;
+
+    *ret_cell = NULL;
+    if (task->pre_run_count == 0)
+        return 0;
+    ASSERT(job->private_stage != NULL); /* staged for every task with such steps */
+    struct private_stage stage = without_reference(job->private_stage);
+    scoped(mem_freep) char *input_dir = trial_input_dir(job);
+    struct grade_cell_options options = {
+        .monitor = job->monitor,
+        .view = job->view,
+        .private_stage = &stage,
+        .suite_variables = &task->suite_variables,
+        .suite_root = task->suite_root,
+        .input_dir = input_dir,
+        .tar_fd = -1,
+        .changes_fd = -1,
+        .events_fd = -1,
+        .is_harness = true,
+    };
+    scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
+    struct phase phase = {job, record, BEFORE, task->pre_run, task->pre_run_count, cell};
+    int r = run_steps(&phase, err);
+
+    if (r == 0)
+        r = grade_cell_live(cell, &live, err);
+    if (r == 0)
+        r = cell_end(live, &receipt, err);
+    if (r == 0)
+        r = collect_before(job, live, err);
+    if (r < 0)
+        return error_wrap(err, r, BEFORE);
+    *ret_cell = grade_cell_take(cell);
+    return 0;
+}
+
+/* --- whose changes they are --------------------------------------------------------------------
+ */
+
+/* What identifies an entry of a list of changes: the entry itself, or a deleted path. */
+static char *entry_key(const json_t *entry)
+{
+    scoped(buf_done) struct buf buf = {0};
+
+    json_write_canonical(&buf, entry);
+    return buf_take(&buf);
+}
+
+/* The paths of entries that stand in both lists; added to *paths. */
+static void add_common(const json_t *before, const json_t *after, json_t *paths)
+{
+    scoped(json_freep) json_t *known = json_object();
+    size_t i;
+    json_t *entry;
+
+    json_array_foreach (before, i, entry) {
+        scoped(mem_freep) char *key = entry_key(entry);
+
+        json_put_bool(known, key, true);
+    }
+    json_array_foreach (after, i, entry) {
+        scoped(mem_freep) char *key = entry_key(entry);
+        json_t *path = json_is_object(entry) ? json_object_get(entry, "path") : entry;
+
+        if (json_object_get(known, key) != NULL && path != NULL)
+            json_push(paths, json_incref(path));
+    }
+}
+
+int steps_attribute(const struct trial_job *job, const struct trial_record *record,
+                    struct error **err)
+{
+    static const char *const lists[] = {"added", "modified", "deleted"};
+    scoped(json_freep) json_t *before = NULL;
+    scoped(json_freep) json_t *after = NULL;
+    scoped(buf_done) struct buf text = {0};
+    json_t *paths;
+
+    if (private_of(job)->pre_run_count == 0 || record->steps == NULL)
+        return 0;
+    int r = json_load(job->dir_fd, BEFORE "/changes.json", CHANGES_BYTES_MAX, &before, err);
+
+    if (r == 0)
+        r = json_load(job->dir_fd, "changes.json", CHANGES_BYTES_MAX, &after, err);
+    if (r < 0)
+        return error_wrap(err, r, "cannot tell what the steps before the agent changed");
+    paths = json_array();
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        add_common(json_get_array(before, lists[i]), json_get_array(after, lists[i]), paths);
+    json_put(after, BEFORE, paths);
+    json_write_pretty(&text, after);
+    return fs_write_atomic(job->dir_fd, "changes.json",
+                           &(struct fs_content){buf_text(&text), text.size_bytes, 0600, FS_NO_SYNC},
+                           err);
+}
+
+/* --- after -------------------------------------------------------------------------------------
+ */
+
+static bool has_phase(const struct trial_record *record, const char *name)
+{
+    size_t i;
+    json_t *step;
+
+    json_array_foreach (record->steps, i, step) {
+        if (str_equal(json_get_text(step, "phase"), name))
+            return true;
+    }
+    return false;
+}
+
+/* In a cell like the graders', over what the agent left, or over the staged view when it left none.
+ */
+static int run_after(const struct trial_job *job, struct trial_record *record, struct error **err)
+{
+    const struct task_private *task = private_of(job);
+    scoped(fd_closep) int tar_fd =
+        openat(job->dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    scoped(fd_closep) int changes_fd =
+        openat(job->dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    scoped(mem_freep) char *input_dir = trial_input_dir(job);
+    struct grade_cell_options options = {
+        .monitor = job->monitor,
+        .view = job->view,
+        .private_stage = job->private_stage,
+        .suite_variables = &task->suite_variables,
+        .suite_root = task->suite_root,
+        .input_dir = input_dir,
+        .tar_fd = changes_fd < 0 ? -1 : tar_fd,
+        .changes_fd = tar_fd < 0 ? -1 : changes_fd,
+        .events_fd = -1,
+    };
+    scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
+    struct phase phase = {job, record, AFTER, task->post_run, task->post_run_count, cell};
+
+    return run_steps(&phase, err);
+}
+
+void steps_after(const struct trial_job *job, struct trial_record *record)
+{
+    const struct task_private *task = private_of(job);
+    scoped(error_freep) struct error *problem = NULL;
+
+    if (task->post_run_count == 0 || has_phase(record, AFTER) || job->view == NULL ||
+        (task->pre_run_count > 0 && !has_phase(record, BEFORE)))
+        return;
+    if (run_after(job, record, &problem) == 0)
+        return;
+    json_t *json = json_object();
+
+    json_put_text(json, "phase", AFTER);
+    json_put_text(json, "error", error_message(problem));
+    if (record->steps == NULL)
+        record->steps = json_array();
+    json_push(record->steps, json);
+}

@@ -1,0 +1,27 @@
+#pragma once
+/*
+ * steps: pre_run and post_run of a task, each command in a harness cell.
+ *
+ * pre_run: before the agent, in cells that see the suite, but not the reference. What the commands
+ * leave in the workspace, deletions included, is what the agent gets. post_run: after grading,
+ * over what the agent left, once for every trial whose pre_run began; it decides nothing.
+ * Outputs are kept as steps/PHASE-NN.out. Depends on: grade_cell, trial.
+ */
+
+#include "run/trial.h"
+
+/*
+ * Runs pre_run and appends to record->steps. *ret_cell: the ended cell whose workspace the agent's
+ * takes over, the caller's; NULL when the task has no such steps. ERROR_TASK when a step failed
+ * that may not.
+ */
+must_check int steps_before(const struct trial_job *job, struct trial_record *record,
+                            struct cell **ret_cell, struct error **err) nonnull(1, 2, 3);
+/*
+ * Says in changes.json what of it the steps before the agent did ("pre_run": paths). Nothing to do
+ * without such steps.
+ */
+must_check int steps_attribute(const struct trial_job *job, const struct trial_record *record,
+                               struct error **err) nonnull(1, 2);
+/* Runs post_run, unless the record says that it ran. What goes wrong is in the record alone. */
+void steps_after(const struct trial_job *job, struct trial_record *record) nonnull(1, 2);
