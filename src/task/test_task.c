@@ -95,10 +95,10 @@ static void complains_about_the_top_level(void **state)
         {WHOLE "post_run: [{command: 'cat $REFERENCE_DIR/x'}]\n",
          "6:22 post_run[0].command: $REFERENCE_DIR: the task has no reference\n"},
         {WHOLE "reference: {directory: ref}\npost_run: [{command: 'cat $REFERENCE_DIR/x'}]\n", ""},
-        {WHOLE "pre_run: [{command: x, timeout: 301}]\npost_run: [{comand: x}]\n",
+        {WHOLE "pre_run: [{command: x, timeout: 301}]\npost_run: [{kommand: x}]\n",
          "6:33 pre_run[0].timeout: a number from 1 to 300 expected, found the number 301\n"
          "7:12 post_run[0].command: required: a text expected, found nothing\n"
-         "7:13 post_run[0].comand: unknown key, did you mean 'command'?\n"},
+         "7:13 post_run[0].kommand: unknown key, did you mean 'command'?\n"},
         {WHOLE "pre_run: []\npost_run: ~\nsimulation: {enabled: false, goal: x}\n", ""},
         {WHOLE "simulation: {enabled: true, goal: x}\n",
          "6:1 simulation: 'simulation' is not in this version\n"},
