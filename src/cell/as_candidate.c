@@ -44,8 +44,8 @@ static const char usage[] =
 
 /* What every candidate's environment begins with; nothing of the caller's is passed on. */
 static const char *const first_env[] = {
-    "PATH=/usr/bin:/bin", "HOME=" CELL_HOME_PATH, "LANG=C.UTF-8",  "TERM=dumb",
-    "TMPDIR=/tmp",        "USER=agent",           "SHELL=/bin/sh",
+    "PATH=/usr/bin:/bin", ("HOME=" CELL_HOME_PATH), "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=/tmp",
+    "USER=agent",         "SHELL=/bin/sh",
 };
 
 /* For ASSERT() in what is linked. */

@@ -51,7 +51,7 @@ static bool lacks(enum cell_cgroup kind)
 /* The exit status of the function in a child inside the leaf. */
 static int run_inside(int leaf, int (*run)(void))
 {
-    int status;
+    int status = -1;
     pid_t pid = fork();
 
     if (pid == 0)
