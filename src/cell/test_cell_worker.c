@@ -278,14 +278,20 @@ static void says_when_nothing_is_in_a_workspace_or_over_its_layers(void **state)
     assert_done(fs_write_atomic(layer_fd, "folder/inner",
                                 &(struct fs_content){"i", 1, 0644, FS_NO_SYNC}, &err),
                 &err);
+    const struct monitor_facts *facts = monitor_facts(fixture.monitor);
+    /* On such a kernel a workspace of layers is copied; then the layer's files are in it. */
+    bool can_overlay = facts->tier == TIER_A || facts->tmpfs_xattr;
+
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        bool layered = cases[i].layered;
+        bool layered = cases[i].layered, is_empty = cases[i].empty;
         struct cell *cell = leave_workspace(layered ? CELL_WORKSPACE_OVERLAY : CELL_WORKSPACE_COPY,
                                             layered ? layer_fd : -1, cases[i].command);
 
-        if (cell_workspace_layered(cell) == layered && cell_workspace_empty(cell) != cases[i].empty)
+        assert_true(cell_workspace_layered(cell) == (layered && can_overlay));
+        if (layered && !can_overlay)
+            is_empty = false;
+        if (cell_workspace_empty(cell) != is_empty)
             fail_msg("'%s'", cases[i].command);
-        assert_true(cell_workspace_layered(cell) == layered);
         cell_free(cell);
     }
     /* Copied, so the layer's files are in it. */
