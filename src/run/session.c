@@ -67,21 +67,28 @@ static int hold_program(struct session *session, const char *path, char **ret, s
     return 0;
 }
 
+/* The same in place of the path. */
+static int hold_instead(struct session *session, char **path, struct error **err)
+{
+    char *held = NULL;
+    int r = hold_program(session, *path, &held, err);
+
+    if (r < 0)
+        return r;
+    free(*path);
+    *path = held;
+    return 0;
+}
+
 static int hold_programs(struct session *session, struct error **err)
 {
-    char *probe = NULL;
-
     if (!session->identity.root)
         return 0;
     int r = hold_program(session, session->worker_program, &session->held_worker, err);
 
     if (r == 0)
-        r = hold_program(session, session->probe_program, &probe, err);
-    if (r < 0)
-        return r;
-    free(session->probe_program);
-    session->probe_program = probe;
-    return 0;
+        r = hold_instead(session, &session->probe_program, err);
+    return r < 0 ? r : hold_instead(session, &session->unpack_program, err);
 }
 
 /* Root adopts the owner of a run that exists, so that it can read what is 0700. */

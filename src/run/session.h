@@ -13,7 +13,7 @@
 #include "stage/store.h"
 #include "task/task.h"
 
-#define SESSION_HELD_MAX 2
+#define SESSION_HELD_MAX 3
 
 struct session {
     struct identity identity;

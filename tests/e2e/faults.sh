@@ -54,7 +54,7 @@ case_openat() { sweep openat EIO 1 19 3; }
 case_write() { sweep write ENOSPC 1 10 3; }
 case_fsync() { sweep fsync EIO 1 4 1; }
 case_rename() { sweep renameat EIO 1 3 1; }
-case_sendmsg() { sweep sendmsg EIO 1 9 2; }
+case_sendmsg() { sweep sendmsg EIO 1 21 4; }
 
 case_every_openat() { sweep openat EIO 1 60 1; }
 case_every_read() { sweep read EIO 1 200 1; }
