@@ -169,8 +169,8 @@ int task_inputs_load(const struct task_inputs *inputs, const struct task_reader 
                          "no task named, and neither tasks/ nor tests/tasks/ is here; name a task "
                          "file or a folder of them");
 
-    const struct task_query query = {&inputs->paths, reader, &inputs->overrides,
-                                     &inputs->selection};
+    const struct task_query query = {&inputs->paths, reader, &inputs->overrides, &inputs->selection,
+                                     0};
     int r = tasks_load(&query, ret, &problems, err);
 
     print_problems(&problems, verbose);

@@ -70,6 +70,7 @@ struct loader {
     struct str_list dirs, dir_roots; /* folders looked at, and their roots */
     struct str_list names;           /* of experiments: "NAME" or "NAME\nFOLDER" */
     struct experiment **experiments; /* of these names; NULL: cannot be used */
+    size_t task_count, task_max;     /* made so far, of rows and variants, too; how many may be */
 };
 
 /* Reads flags and -D; mistakes become problems. */

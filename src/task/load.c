@@ -237,6 +237,19 @@ static bool wants_row(const struct build *build)
     return only == NULL || only->count == 0 || str_list_has(only, id) || str_list_has(only, whole);
 }
 
+/* More tasks than anybody means; said once. */
+static bool is_full(const struct build *build)
+{
+    struct loader *loader = build->loader;
+
+    if (loader->task_count++ < loader->task_max)
+        return false;
+    if (loader->task_count == loader->task_max + 1)
+        build_error(build, (struct mark){.origin = build->origin}, "",
+                    "more than %zu tasks, with those of rows and variants", loader->task_max);
+    return true;
+}
+
 /* Each variant that is wanted of what build->file is now. */
 static void build_variants(struct build *build, struct task_list *list)
 {
@@ -246,6 +259,8 @@ static void build_variants(struct build *build, struct task_list *list)
     for (size_t i = 0; i < size_max(count, 1); i++) {
         if (count > 0 && !wants_variant(build, experiment->variants[i].id))
             continue;
+        if (is_full(build))
+            return;
         add_task(build, list);
         mem_freep(&build->task->private_half->skip_reason);
         build->variant = count == 0 ? NULL : &experiment->variants[i];
@@ -260,7 +275,8 @@ static void build_rows(struct build *build, struct task_list *list)
     if (node_get_text(build->file, "task_id") == NULL || !dataset_read(build, &dataset))
         return;
     build->dataset_files = &dataset.files;
-    for (size_t i = 0; i < dataset.count; i++) {
+    for (size_t i = 0; i < dataset.count && build->loader->task_count <= build->loader->task_max;
+         i++) {
         const struct node *filled = dataset_fill(build, &dataset.rows[i]);
 
         build->row = &dataset.rows[i];

@@ -9,7 +9,7 @@ void loader_init(struct loader *loader, const struct task_reader *reader,
     static const struct task_overrides nothing;
     static const struct origin built_in = {.source = "default"};
 
-    *loader = (struct loader){.reader = reader, .overrides = overrides};
+    *loader = (struct loader){.reader = reader, .overrides = overrides, .task_max = TASKS_MAX};
     if (overrides == NULL)
         loader->overrides = &nothing;
     char *cwd = getcwd(NULL, 0);

@@ -109,6 +109,7 @@ struct task_query {
     const struct task_reader *reader;
     const struct task_overrides *overrides;
     const struct task_selection *selection;
+    size_t max_tasks; /* those of rows and variants counted; 0: TASKS_MAX */
 };
 
 /*

@@ -225,6 +225,8 @@ int tasks_load(const struct task_query *query, struct task_set *ret, struct prob
 
     loader_init(&loading.loader, query->reader, query->overrides, problems);
     loading.loader.selection = query->selection;
+    if (query->max_tasks != 0)
+        loading.loader.task_max = query->max_tasks;
     if (problems->error_count > errors_before)
         return error_set(err, ERROR_USER, "the command line has errors");
     int r = load_all(&loading, query->paths, err);

@@ -16,6 +16,7 @@ struct fixture {
     struct test_reader reader;
     struct task_overrides overrides;
     struct task_selection selection;
+    size_t max_tasks;
     struct task_set set;
     struct problems problems;
     int r;
@@ -57,7 +58,7 @@ static void load(struct fixture *fixture, const char *task)
 {
     struct task_reader reader = {test_open, &fixture->reader};
     const struct task_query query = {&fixture->paths, &reader, &fixture->overrides,
-                                     &fixture->selection};
+                                     &fixture->selection, fixture->max_tasks};
 
     forget(fixture);
     test_write(fixture->folder, "t.yaml", task);
@@ -319,6 +320,35 @@ static void says_what_is_wrong_with_rows(void **state)
     }
 }
 
+static void rows_times_variants_are_limited(void **state)
+{
+    struct fixture *fixture = *state;
+    scoped(buf_done) struct buf rows = {0};
+    scoped(buf_done) struct buf variants = {0};
+
+    for (int i = 0; i < 11; i++)
+        buf_format(&rows, "{\"id\": \"r%d\", \"q\": 1, \"a\": 1}\n", i);
+    buf_text_append(&variants, "experiment_id: e\nvariants:\n");
+    for (int i = 0; i < 10; i++)
+        buf_format(&variants, "  - {variant_id: v%d}\n", i);
+    test_write(fixture->folder, "rows.jsonl", buf_text(&rows));
+    test_write(fixture->folder, "e.yaml", buf_text(&variants));
+    scoped(mem_freep) char *path = path_join(fixture->folder, "e.yaml");
+
+    fixture->overrides.experiment = path;
+    fixture->max_tasks = 110;
+    load(fixture, TASK "dataset: {paths: [rows.jsonl]}\n");
+    assert_int_equal(fixture->r, 0);
+    fixture->max_tasks = 100;
+    load(fixture, TASK "dataset: {paths: [rows.jsonl]}\n");
+    fixture->overrides.experiment = NULL;
+
+    scoped(mem_freep) char *found = complaints(fixture);
+
+    assert_true(fixture->r < 0);
+    assert_string_equal(found, "t.yaml:0:0 more than 100 tasks, with those of rows and variants\n");
+}
+
 static void a_template_may_not_hold_the_rows(void **state)
 {
     struct fixture *fixture = *state;
@@ -346,6 +376,7 @@ int main(void)
         TEST(the_tasks_own_seed_counts_unless_one_is_given),
         TEST(rows_come_before_variants),
         TEST(says_what_is_wrong_with_rows),
+        TEST(rows_times_variants_are_limited),
         TEST(a_template_may_not_hold_the_rows),
     };
 

@@ -60,7 +60,7 @@ static void load(struct fixture *fixture, const char *experiment)
 {
     struct task_reader reader = {test_open, &fixture->reader};
     const struct task_query query = {&fixture->paths, &reader, &fixture->overrides,
-                                     &fixture->selection};
+                                     &fixture->selection, 0};
 
     if (experiment != NULL)
         test_write(fixture->folder, "experiments/e.yaml", experiment);
