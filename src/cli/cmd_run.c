@@ -254,6 +254,10 @@ static int load_plan(struct job *job, struct error **err)
         return error_set(err, ERROR_USER, "--expect-tasks %ju: %zu selected", (uintmax_t)expected,
                          task_set_ids(&set));
     run_plan_make(&set, job->repeats, &job->plan);
+    if (job->plan.tasks.count == 0)
+        return error_set(err, ERROR_USER,
+                         "nothing to run: no task has what --tags, --exclude-tags and --only ask "
+                         "for");
     if (job->plan.trial_count == 0 && !job->values->allow_empty)
         return error_set(
             err, ERROR_USER,

@@ -100,6 +100,18 @@ static void turns_remark(struct buf *buf, const struct trial_record *record)
                    record->agent.turns, (intmax_t)expected);
 }
 
+/* An agent that ended badly is graded all the same; whoever reads why it failed wants to know. */
+static void agent_remark(struct buf *buf, const struct trial_record *record)
+{
+    if (record->status != STATUS_FAILURE)
+        return;
+    if (record->agent.signal > 0)
+        buf_format(buf, "; the agent was ended by signal %d", record->agent.signal);
+    else if (record->agent.exit_code > 0)
+        buf_format(buf, "; the agent's exit code was %d, see agent.stderr",
+                   record->agent.exit_code);
+}
+
 /* A teardown that failed decides nothing either, but somebody must clean up. */
 static void steps_remark(struct buf *buf, const struct trial_record *record)
 {
@@ -160,6 +172,7 @@ void trial_reason(struct buf *buf, const struct trial_record *record)
     scoped(buf_done) struct buf reason = {0};
 
     status_reason(&reason, record);
+    agent_remark(&reason, record);
     turns_remark(&reason, record);
     steps_remark(&reason, record);
     buf_append(buf, buf_text(&reason), reason.size_bytes);

@@ -83,14 +83,20 @@ static int failure(const struct phase *phase, size_t i, const struct grade_comma
 {
     const struct task_step *step = &phase->steps[i];
     const struct buf *said = result->err.size_bytes > 0 ? &result->err : &result->out;
-    size_t from = said->size_bytes > STEP_TAIL_BYTES ? said->size_bytes - STEP_TAIL_BYTES : 0;
+    size_t size = said->size_bytes;
+
+    while (size > 0 && strchr(" \t\r\n", buf_text(said)[size - 1]) != NULL)
+        size--;
+    size_t from = size > STEP_TAIL_BYTES ? size - STEP_TAIL_BYTES : 0;
     scoped(mem_freep) char *how =
         result->timed_out ? str_format("ran longer than %ju ms", (uintmax_t)step->timeout_ms)
                           : str_format("exit code %d", result->exit_code);
 
+    scoped(mem_freep) char *tail =
+        size == 0 ? str_dup("it printed nothing") : str_ndup(buf_text(said) + from, size - from);
+
     return error_set(err, ERROR_TASK, "%s:%u: %s step %zu failed (%s): %s", step->file, step->line,
-                     phase->name, i + 1, how,
-                     said->size_bytes == 0 ? "it printed nothing" : buf_text(said) + from);
+                     phase->name, i + 1, how, tail);
 }
 
 static int run_step(const struct phase *phase, size_t i, struct error **err)

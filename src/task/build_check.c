@@ -84,6 +84,9 @@ static void check_prompt(const struct build *build)
 
     if (build->prompt == NULL)
         return;
+    if (build->row == NULL && strstr(build->plain_prompt, "${row.") != NULL)
+        build_warning(build, build->prompt->mark, build->prompt_name,
+                      "${row...} stays as it is: the task has no dataset");
     check_text(build, build->prompt->mark, build->prompt_name, build->plain_prompt);
     if (experiment != NULL)
         check_mutations(build, experiment->fields);
