@@ -87,7 +87,9 @@ static void reply_ready(struct server *server, struct child *child,
 
     child->is_ready = true;
     if (child->is_init) {
-        cell->layered = report->layered != 0;
+        /* A workspace that was taken over is what it was. */
+        cell->layered =
+            report->layered != 0 || (cell->workspace != NULL && cell->workspace->layered);
         cell->protections |= report->protections;
         cell->protections |= server->driver->inspect(server, cell);
         /* Others are looked at by who asked for them; a candidate's asker is not to be trusted. */

@@ -38,6 +38,20 @@ static char *new_directory(void)
     return NULL;
 }
 
+/* HOME, the temporary folder and what was laid out of a cell go with it; its workspace alone stays. */
+static int forget_all_but_workspace(const char *directory)
+{
+    static const char *const names[] = {"home", "root"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        scoped(mem_freep) char *path = path_join(directory, names[i]);
+
+        if (fs_remove_tree(AT_FDCWD, path, NULL) < 0)
+            return -EBUSY;
+    }
+    return 0;
+}
+
 static int take_workspace(struct server *server, struct server_cell *cell,
                           const struct request_start *request)
 {
@@ -60,7 +74,7 @@ static int take_workspace(struct server *server, struct server_cell *cell,
             return -ESTALE;
         kept->references++;
         cell->workspace = kept;
-        return 0;
+        return forget_all_but_workspace(kept->directory);
     }
     cell->workspace = server_workspace_new(connection, cell->role);
     if (cell->role == CELL_WORKER)

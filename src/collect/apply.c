@@ -65,6 +65,21 @@ static void forget_parent(struct applying *applying)
     applying->parent = NULL;
 }
 
+/* A folder's mode. Where modes of paths cannot be set (tier C), by descriptor. */
+static bool set_mode(const struct applying *applying, const char *path, mode_t mode)
+{
+    if (fchmodat(applying->workspace_fd, path, mode, 0) == 0)
+        return true;
+    if (errno != EPERM)
+        return false;
+    scoped(fd_closep) int fd =
+        fs_open_beneath(applying->workspace_fd, path, O_RDONLY | O_DIRECTORY, 0, FS_NO_LINKS);
+
+    if (fd < 0)
+        return false; /* errno still says that it is not permitted */
+    return fchmod(fd, mode) == 0;
+}
+
 /* Gives the owner his rights on a folder and all above it; the modes come back at the end. */
 static int open_up(struct applying *applying, const char *folder, struct error **err)
 {
@@ -78,7 +93,7 @@ static int open_up(struct applying *applying, const char *folder, struct error *
             return failed(errno, "look at", path, err);
         if (!S_ISDIR(status.st_mode) || (status.st_mode & 0700) == 0700)
             continue;
-        if (fchmodat(applying->workspace_fd, path, (status.st_mode & 07777) | 0700, 0) < 0)
+        if (!set_mode(applying, path, (status.st_mode & 07777) | 0700))
             return failed(errno, "open up", path, err);
         set_late(applying, path, status.st_mode & 07777);
     }
@@ -287,7 +302,7 @@ static int set_modes(struct applying *applying, struct error **err)
         if (fstatat(applying->workspace_fd, late[i].path, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISDIR(status.st_mode))
             continue; /* deleted or replaced since */
-        if (fchmodat(applying->workspace_fd, late[i].path, late[i].mode, 0) < 0)
+        if (!set_mode(applying, late[i].path, late[i].mode))
             return failed(errno, "finish", late[i].path, err);
     }
     return 0;

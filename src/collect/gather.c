@@ -121,6 +121,8 @@ static const char *objection(const struct gather *gather, const struct manifest_
         return "a name with control characters or invalid UTF-8";
     if (gather->plan.count >= max_entries)
         return "too many entries";
+    if (gather->plan.name_bytes > GATHER_NAME_BYTES_MAX)
+        return "too many bytes of names";
     if (entry->type == MANIFEST_FILE && entry->size_bytes > max_bytes - gather->plan.bytes)
         return "too many bytes";
     if (entry->type != MANIFEST_LINK)
@@ -147,6 +149,7 @@ static void plan_entry(struct gather *gather, const struct manifest_entry *entry
         planned->entry.target = str_dup(entry->target);
     if (lower_path != NULL)
         planned->lower_path = str_dup(lower_path);
+    plan->name_bytes += strlen(entry->path) + (entry->target == NULL ? 0 : strlen(entry->target));
     if (entry->type == MANIFEST_FILE)
         plan->bytes += entry->size_bytes;
 }

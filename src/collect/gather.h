@@ -13,9 +13,10 @@
 #include "base/hash.h"
 #include "collect/manifest.h"
 
-#define GATHER_ENTRIES_MAX ((size_t)400000)  /* added and changed entries */
-#define GATHER_BYTES_MAX ((uint64_t)2 << 30) /* of them, holes counted */
-#define GATHER_LISTED_MAX 1000               /* refusals, and notes, that are listed */
+#define GATHER_ENTRIES_MAX ((size_t)400000)        /* added and changed entries */
+#define GATHER_NAME_BYTES_MAX ((uint64_t)64 << 20) /* of their paths and link texts together */
+#define GATHER_BYTES_MAX ((uint64_t)2 << 30)       /* of them, holes counted */
+#define GATHER_LISTED_MAX 1000                     /* refusals, and notes, that are listed */
 #define GATHER_LAYERS_MAX 8
 
 enum workspace_kind {

@@ -17,7 +17,7 @@ struct planned {
 struct plan {
     struct planned *items;
     size_t count, capacity;
-    uint64_t bytes;
+    uint64_t bytes, name_bytes;
 };
 
 struct move {

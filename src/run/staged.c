@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/mem.h"
 #include "run/overlap.h"
 #include "run/staged_overlap.h"
 #include "task/task_private.h"
@@ -98,16 +99,25 @@ static int check_roots(const struct staged_options *options, const struct view *
 
     task_split(options->task, &public_half, &private_half);
 
-    const struct overlap_hidden hidden[] = {
+    const struct overlap_hidden always[] = {
         {private_half->task_file, "the task file"},
         {private_half->reference_dir, "the reference"},
         {private_half->reference_file, "the reference"},
         {session->store_root, "the store"},
         {options->run_path, "the run directory"},
     };
+    const struct str_list *files = &private_half->private_files;
+    size_t count = ARRAY_SIZE(always);
+    struct overlap_hidden *hidden = mem_new(count + files->count, sizeof(*hidden));
 
-    return overlap_check(&session->reader, view_system(view, CELL_AGENT), hidden,
-                         ARRAY_SIZE(hidden), err);
+    memcpy(hidden, always, sizeof(always));
+    for (size_t i = 0; i < files->count; i++)
+        hidden[count++] =
+            (struct overlap_hidden){files->items[i], "a file of the experiment or dataset"};
+    int r = overlap_check(&session->reader, view_system(view, CELL_AGENT), hidden, count, err);
+
+    free(hidden);
+    return r;
 }
 
 static int stage(const struct staged_options *options, struct staged *ret, struct error **err)

@@ -74,6 +74,20 @@ static int add_task_file(const struct task_reader *reader, const struct task_pri
     return 0;
 }
 
+/* Experiment and dataset files, as they were when they were read. */
+static int add_private_files(const struct task_private *half, struct secrets *secrets,
+                             struct error **err)
+{
+    for (size_t i = 0; i < half->private_files.count; i++) {
+        struct secret secret = {.folder = half->private_files.items[i]};
+
+        if (!sha256_parse(half->private_digests.items[i], &secret.digest))
+            return error_set(err, ERROR_BUG, "the digest of '%s' is none", secret.folder);
+        add_secret(secrets, &secret);
+    }
+    return 0;
+}
+
 /* The files of the reference that the staged view does not have at the same path. */
 static int add_reference(const struct task_private *half, const struct manifest *reference,
                          const struct manifest *staged, struct secrets *secrets, struct error **err)
@@ -177,6 +191,9 @@ int staged_overlap_check(const struct session *session, struct monitor *monitor,
     if (view_manifest(view)->count == 0)
         return 0;
     int r = add_task_file(&session->reader, private_half, &secrets, err);
+
+    if (r == 0)
+        r = add_private_files(private_half, &secrets, err);
     const struct private_source source = {
         .reference_dir = private_half->reference_dir,
         .reference_file = private_half->reference_file,

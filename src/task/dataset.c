@@ -9,6 +9,7 @@ void dataset_done(struct dataset *dataset)
 {
     free(dataset->rows);
     str_list_done(&dataset->files);
+    str_list_done(&dataset->digests);
     *dataset = (struct dataset){0};
 }
 
@@ -166,7 +167,12 @@ static void read_file(struct reading *reading, const struct node *node)
     }
     struct origin *origin = arena_new(arena, 1, sizeof(*origin));
 
+    struct sha256 digest = sha256_of(buf_text(&text), text.size_bytes);
+    char hex[SHA256_HEX_CHARS + 1];
+
+    sha256_format(&digest, hex);
     str_list_add(&reading->dataset->files, path);
+    str_list_add(&reading->dataset->digests, hex);
     *origin = (struct origin){.source = "dataset", .length = text.size_bytes};
     origin->file = origin->path = arena_text(arena, path, strlen(path));
     origin->text = arena_text(arena, buf_text(&text), text.size_bytes);

@@ -21,7 +21,7 @@ struct dataset_row {
 struct dataset {
     struct dataset_row *rows; /* in the order of the files, those sampled */
     size_t count;
-    struct str_list files; /* absolute */
+    struct str_list files, digests; /* absolute; SHA-256 in hex */
 };
 void dataset_done(struct dataset *dataset) nonnull(1);
 

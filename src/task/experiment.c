@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/hash.h"
+
 #define NAMES_SHOWN 20
 
 /* --- which file --------------------------------------------------------------------------------
@@ -231,6 +233,11 @@ static struct origin *read_file(struct experiment *experiment, const struct load
                        wrong == NULL ? "does not exist" : wrong);
         return NULL;
     }
+    struct sha256 digest = sha256_of(buf_text(&buf), buf.size_bytes);
+    char hex[SHA256_HEX_CHARS + 1];
+
+    sha256_format(&digest, hex);
+    experiment->digest = arena_text(&experiment->arena, hex, strlen(hex));
     origin->length = buf.size_bytes;
     experiment->bytes = buf_take(&buf);
     origin->text = experiment->bytes;

@@ -21,6 +21,7 @@ struct experiment {
     struct arena arena;
     char *bytes;               /* of the file; marks point into it */
     const char *path;          /* absolute */
+    const char *digest;        /* of the file: SHA-256 in hex */
     const struct node *fields; /* the defaults, checked; NULL: none */
     const struct node *layer;  /* theirs; NULL: none */
     uint64_t repeats;          /* 0: not set */

@@ -50,7 +50,8 @@ const char *environment_get(char *const *environment, const char *name) nonnull(
 
 struct experiment; /* experiment.h */
 struct variant;
-struct dataset_row; /* dataset.h */
+struct dataset; /* dataset.h */
+struct dataset_row;
 struct suite {
     char *root;
     struct config *config;
@@ -107,11 +108,11 @@ struct build {
     const struct suite *suite;
     const struct origin *origin; /* the task file */
     struct loader_context schema;
-    const struct node *raw;        /* as read */
-    struct node *file;             /* the task as its file says, checked */
-    struct node *root;             /* the layers merged */
-    const struct dataset_row *row; /* NULL: no dataset */
-    const struct str_list *dataset_files;
+    const struct node *raw;                 /* as read */
+    struct node *file;                      /* the task as its file says, checked */
+    struct node *root;                      /* the layers merged */
+    const struct dataset_row *row;          /* NULL: no dataset */
+    const struct dataset *dataset;          /* of the row */
     const struct variant *variant;          /* NULL: no experiment */
     const struct node *prompt;              /* the field that gave the prompt; NULL: none did */
     const char *prompt_name, *plain_prompt; /* that field, and its text before mutations */

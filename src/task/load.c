@@ -1,4 +1,5 @@
 /* One task: its text, the layers, both halves. */
+#include <limits.h>
 #include <stdarg.h>
 
 #include "task/dataset.h"
@@ -175,10 +176,13 @@ static void build_whole(struct build *build)
     if (!path_is_below(half->task_dir, half->suite_root))
         build_error(build, (struct mark){.origin = build->origin}, "",
                     "the task is not inside the suite root '%s'", half->suite_root);
-    for (size_t i = 0; build->dataset_files != NULL && i < build->dataset_files->count; i++)
-        str_list_add(&half->private_files, build->dataset_files->items[i]);
+    for (size_t i = 0; build->dataset != NULL && i < build->dataset->files.count; i++) {
+        str_list_add(&half->private_files, build->dataset->files.items[i]);
+        str_list_add(&half->private_digests, build->dataset->digests.items[i]);
+    }
     if (experiment != NULL) {
         str_list_add(&half->private_files, experiment->path);
+        str_list_add(&half->private_digests, experiment->digest);
         task->repeats = experiment->repeats;
     }
     if (build->variant != NULL) {
@@ -268,16 +272,30 @@ static void build_variants(struct build *build, struct task_list *list)
     }
 }
 
+/* A trial's folder is named by task and row together. */
+static bool is_name(const struct build *build, const struct dataset_row *row)
+{
+    size_t size = strlen(node_get_text(build->file, "task_id")) + 1 + strlen(row->id);
+
+    if (size <= NAME_MAX)
+        return true;
+    build_error(build, row->fields->mark, "dataset",
+                "the task's and the row's id together have %zu characters, at most %d expected",
+                size - 1, NAME_MAX - 1);
+    return false;
+}
+
 static void build_rows(struct build *build, struct task_list *list)
 {
     scoped(dataset_done) struct dataset dataset = {0};
 
     if (node_get_text(build->file, "task_id") == NULL || !dataset_read(build, &dataset))
         return;
-    build->dataset_files = &dataset.files;
+    build->dataset = &dataset;
     for (size_t i = 0; i < dataset.count && build->loader->task_count <= build->loader->task_max;
          i++) {
-        const struct node *filled = dataset_fill(build, &dataset.rows[i]);
+        const struct node *filled =
+            is_name(build, &dataset.rows[i]) ? dataset_fill(build, &dataset.rows[i]) : NULL;
 
         build->row = &dataset.rows[i];
         if (filled == NULL || !wants_row(build))
@@ -285,7 +303,7 @@ static void build_rows(struct build *build, struct task_list *list)
         build->file = schema_load(&build->schema, &task_block, filled, NULL);
         build_variants(build, list);
     }
-    build->dataset_files = NULL;
+    build->dataset = NULL;
 }
 
 enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,

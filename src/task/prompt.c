@@ -91,9 +91,12 @@ static char *replace_all(const char *text, const char *from, const char *to)
 static char *fill_in(const char *text, const struct node *variables)
 {
     scoped(buf_done) struct buf buf = {0};
+    size_t longest = 0;
 
+    for (size_t i = 0; i < variables->count; i++)
+        longest = size_max(longest, strlen(variables->members[i].key) + strlen("{}"));
     while (*text != '\0') {
-        const char *end = *text == '{' ? strchr(text, '}') : NULL;
+        const char *end = *text == '{' ? memchr(text, '}', strnlen(text, longest)) : NULL;
         scoped(mem_freep) char *name =
             end == NULL ? NULL : str_ndup(text + 1, (size_t)(end - text - 1));
         const char *value = name == NULL ? NULL : node_get_text(variables, name);

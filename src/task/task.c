@@ -70,6 +70,7 @@ static void private_free(struct task_private *half)
     free(half->skip_reason);
     str_list_done(&half->tags);
     str_list_done(&half->private_files);
+    str_list_done(&half->private_digests);
     str_list_done(&half->suite_variables);
     task_root_done(&half->root);
     free(half);

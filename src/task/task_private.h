@@ -58,12 +58,13 @@ struct task_step {
 struct task_private {
     char *task_id;
     char *description;
-    char *task_file;               /* absolute path of the YAML */
-    char *task_dir;                /* its folder */
-    char *suite_root;              /* absolute; task_dir lies in it */
-    char *reference_dir;           /* absolute, NULL when the task has none */
-    char *reference_file;          /* legacy {file: F}: the one file, absolute; else NULL */
-    struct str_list private_files; /* further ones, absolute: of experiment and dataset */
+    char *task_file;                 /* absolute path of the YAML */
+    char *task_dir;                  /* its folder */
+    char *suite_root;                /* absolute; task_dir lies in it */
+    char *reference_dir;             /* absolute, NULL when the task has none */
+    char *reference_file;            /* legacy {file: F}: the one file, absolute; else NULL */
+    struct str_list private_digests; /* of these files, in their order: 64 hex digits each */
+    struct str_list private_files;   /* further ones, absolute: of experiment and dataset */
     struct str_list tags;
     char *skip_reason; /* NULL: not skipped */
     struct criterion *criteria;

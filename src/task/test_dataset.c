@@ -282,6 +282,14 @@ static void says_what_is_wrong_with_rows(void **state)
          "'.' or '-' expected\n"},
         {ROWS("{id: x, q: 1, a: 1}, {id: x, q: 1, a: 1}"),
          "t.yaml:7:39 'x' is also the id of the row at t.yaml:7\n"},
+        {"task_id: t1234567890123456789012345678901234567890123456789012345678901234567890123456789"
+         "012345678901234567890123456789012345678901234567\ndescription: d\ninitial_prompt: p\n"
+         "agent: {type: nop}\nsuccess_criteria: [{type: file_exists, description: d, path: a}]\n"
+         "dataset: {rows: [{id: "
+         "r1234567890123456789012345678901234567890123456789012345678901234567"
+         "890123456789012345678901234567890123456789012345678901234567}]}\n",
+         "t.yaml:6:18 the task's and the row's id together have 256 characters, at most 254 "
+         "expected\n"},
         {ROWS("{id: x, q: 1}"),
          "t.yaml:6:14 ${row.a}: the row 'x' has no such field; it has 'id', 'q'\n"},
         {ROWS("{id: x, q: 1, a: [1]}"),

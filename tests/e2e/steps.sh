@@ -61,6 +61,34 @@ case_without_the_step_the_file_is_there() {
   expect_text out answer-in-the-open
 }
 
+# What is too large for a copy is seen through an overlay, which the agent's cell takes over from the steps'.
+case_a_large_workspace_is_taken_over_whole() {
+  make_suite 'pre_run:
+  - {command: "rm tpl/gone.txt && mv tpl/folder tpl/moved && echo made >made.txt"}
+  - {command: "echo more >>tpl/f1"}
+success_criteria:
+  - {type: run_command, description: what nobody touched is there, command: "test $(ls tpl | grep -c ^f) = 300 && cat keep.txt tpl/moved/inner"}
+  - {type: run_command, description: what the steps did counts, command: "test ! -e tpl/gone.txt && test ! -e tpl/folder && grep more tpl/f1 && cat made.txt"}
+  - {type: file_contains, path: sub/open.txt, includes: [more], description: the agent worked on}'
+  local i
+  mkdir -p suite/tpl/tpl/folder
+  for ((i = 0; i < 300; i++)); do echo "$i" >"suite/tpl/tpl/f$i"; done
+  echo gone >suite/tpl/tpl/gone.txt
+  echo inner >suite/tpl/tpl/folder/inner
+  echo keep >suite/tpl/keep.txt
+  run_suite
+  expect_status 0
+  [ "$(jq -r .staging run/trials/default/t/00/trial.json)" = layered ] || fail "it was not layered, so this shows nothing"
+  [ "$(jq -c '.deleted' run/trials/default/t/00/changes.json)" = '["tpl/folder","tpl/folder/inner","tpl/gone.txt"]' ] ||
+    fail "deleted: $(jq -c .deleted run/trials/default/t/00/changes.json | head -c 300)"
+  [ "$(jq -c '.refused' run/trials/default/t/00/changes.json)" = '[]' ] || fail "refused: $(jq -c .refused run/trials/default/t/00/changes.json)"
+  [ "$(jq -c '.pre_run | index("sub/open.txt")' run/trials/default/t/00/changes.json)" = null ] || fail "the agent's change is the steps'"
+  rm -r suite/tpl/tpl/f7
+  rm -r run
+  run_suite --agent nop
+  expect_status 1
+}
+
 case_a_failing_step_is_an_error_before_the_agent() {
   make_suite 'pre_run: [{command: "echo broken >&2; exit 3"}]'$'\n'"$CHECKS"
   run_suite
@@ -115,6 +143,6 @@ case_the_oracle_starts_from_what_the_steps_left() {
   expect_status 0
 }
 
-main the_agent_gets_what_the_steps_left:user without_the_step_the_file_is_there a_failing_step_is_an_error_before_the_agent:user \
+main the_agent_gets_what_the_steps_left:user without_the_step_the_file_is_there a_large_workspace_is_taken_over_whole:user a_failing_step_is_an_error_before_the_agent:user \
   a_step_may_be_allowed_to_fail_and_runs_out_of_time what_runs_afterwards_decides_nothing:user \
   what_runs_afterwards_runs_after_errors_too execute_leaves_the_teardown_to_grade the_oracle_starts_from_what_the_steps_left

@@ -84,6 +84,18 @@ case_grade_and_cell_find_the_variant() {
   [ "$(cat out)" = "say no" ] || fail "the other variant's cell: $(cat out)"
 }
 
+case_no_copy_of_the_rows_is_staged() {
+  make_suite
+  mkdir suite/tasks/in
+  cp suite/tasks/rows.jsonl suite/tasks/in/other-name
+  echo 'input_dir: in' >>suite/tasks/t.yaml
+  run_suite
+  expect_status 3
+  jq -r .error run/trials/default/t@one/00/trial.json >error
+  expect_text error other-name
+  expect_text error rows.jsonl
+}
+
 case_a_sample_stays_the_same_when_resumed() {
   make_suite
   run_suite --sample 1
@@ -95,4 +107,4 @@ case_a_sample_stays_the_same_when_resumed() {
 }
 
 main each_variant_of_each_row_is_a_trial:user resume_notices_a_changed_variant grade_and_cell_find_the_variant \
-  a_sample_stays_the_same_when_resumed
+  no_copy_of_the_rows_is_staged a_sample_stays_the_same_when_resumed
