@@ -38,7 +38,7 @@ static char *new_directory(void)
     return NULL;
 }
 
-/* HOME, the temporary folder and what was laid out of a cell go with it; its workspace alone stays. */
+/* HOME, the temporary folder and what was laid out go with a cell; its workspace alone stays. */
 static int forget_all_but_workspace(const char *directory)
 {
     static const char *const names[] = {"home", "root"};
