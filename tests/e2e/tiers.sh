@@ -300,6 +300,20 @@ case_an_agent_in_tier_c_reaches_nothing_outside() {
   [ "$(grep -c DENIED hunt)" = 17 ] || fail "$(grep -c DENIED hunt) attempts were denied: $(tr '\n' ' ' <hunt)"
 }
 
+# What a step keeps outside of the workspace goes with its cell; and a new folder can be graded behind walls.
+case_steps_in_tier_c_leave_their_workspace_alone() {
+  TASK_MORE='pre_run: [{command: "echo answer >$HOME/kept; echo answer >$TMPDIR/kept; cp $TASK_DIR/task.yaml $HOME; echo made >made.txt"}]' \
+    TASK_CRITERIA=$(command_criterion 'test -f made.txt && test -f new/deep/x && test ! -s seen') pod_suite <<'EOF'
+#!/bin/sh
+mkdir -p new/deep && echo x >new/deep/x
+find "$HOME" "$TMPDIR" -name kept -o -name task.yaml >seen
+EOF
+  in_docker $BUNDLE_USER '[]' $BOOK run suite --suite-root suite --run-dir run --quiet --allow-tier C
+  cd bundle/work || exit
+  expect_trial .cell.tier C
+  expect_trial .status SUCCESS
+}
+
 # The control: what tier C denies is there to be had in the same container.
 case_the_same_agent_without_walls_finds_all() {
   hunt_suite tempdir
@@ -379,5 +393,6 @@ main the_apparmor_profile_is_one a_user_with_a_whole_proc_has_tier_b:root a_cove
   a_user_is_refused_what_needs_root:user tempdir_meets_no_requirement:user what_is_met_runs:user \
   without_clone3_there_is_clone:root without_namespaces_there_is_tier_c_for_who_allows_it:root a_task_that_requires_b_minus_does_not_run_in_tier_c:root \
   the_root_of_a_container_has_cells_of_tier_c_as_an_ordinary_user:root an_agent_in_tier_c_reaches_nothing_outside:root \
+  steps_in_tier_c_leave_their_workspace_alone:root \
   the_same_agent_without_walls_finds_all:root nothing_outlives_a_cell_of_tier_c:root \
   killing_closedbook_ends_a_cell_of_tier_c:root
