@@ -194,6 +194,27 @@ static int open_trial(struct cell_target *target, const struct arguments *argume
     return r;
 }
 
+/* What is neither a trial nor a task is not tried as a task: "a run" says more than "no YAML". */
+static int open_operand(struct cell_target *target, const struct arguments *arguments,
+                        bool in_a_run, struct error **err)
+{
+    enum operand_kind kind = operand_kind_of(&target->session, arguments->operands[0]);
+
+    if (kind == OPERAND_TRIAL)
+        return open_trial(target, arguments, err);
+    if (kind == OPERAND_RUN || in_a_run)
+        return error_set(err, ERROR_USER,
+                         "'%s' is %s, not a trial; RUN/trials/VARIANT/TASK/NN was expected "
+                         "('closedbook report' lists them)",
+                         arguments->operands[0], kind == OPERAND_RUN ? "a run" : "part of a run");
+    if (target->values->criterion != 0 && !target->values->grader)
+        return error_set(err, ERROR_USER,
+                         "--criterion runs in the grader's cell: add --grader, or name a recorded "
+                         "trial instead of '%s'",
+                         arguments->operands[0]);
+    return open_task(target, arguments, err);
+}
+
 int cell_target_open(const struct arguments *arguments, struct cell_target *ret, struct error **err)
 {
     const char *operand = arguments->operand_count > 0 ? arguments->operands[0] : NULL;
@@ -216,9 +237,8 @@ int cell_target_open(const struct arguments *arguments, struct cell_target *ret,
         return r;
     if (operand == NULL)
         return open_empty(ret, err);
-    return operand_kind_of(&ret->session, operand) == OPERAND_TRIAL
-               ? open_trial(ret, arguments, err)
-               : open_task(ret, arguments, err);
+    return open_operand(ret, arguments, options.owner_of != NULL && !str_ends(operand, ".yaml"),
+                        err);
 }
 
 static int add_shell(struct cell_target *target, struct error **err)

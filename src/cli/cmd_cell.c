@@ -25,7 +25,7 @@ static const struct cli_option rows[] = {
      .offset = offsetof(struct cell_values, criterion),
      .min = 1,
      .max = 100000,
-     .help = "with RUN/TRIAL: run criterion N's command when no CMD is given"},
+     .help = "with RUN/TRIAL or --grader: run criterion N's command when no CMD is given"},
 };
 
 /* The descriptors of the command: ours, or the pseudo-terminal's. */

@@ -73,7 +73,10 @@ static int report(const struct arguments *arguments, struct session *session, st
         return r;
 
     struct report_totals totals = report_totals(&trials);
-    struct exit_rules rules = {.allow_empty = true, .min_pass_rate = -1, .max_errors = -1};
+    struct exit_rules rules = {.allow_empty = true,
+                               .min_pass_rate = -1,
+                               .max_errors = -1,
+                               .interrupted = trials.unfinished > 0};
 
     return report_exit_status(&totals, &rules);
 }
@@ -93,7 +96,8 @@ const struct command command_report = {
     .name = "report",
     .summary = "show a run: what passed, what failed and why",
     .operands = "RUN",
-    .description = "RUN is a run directory. The exit status is the run's.",
+    .description =
+        "RUN is a run directory. The exit status is the run's; 130 while trials are unfinished.",
     .options = rows,
     .option_count = ARRAY_SIZE(rows),
     .values_size = sizeof(struct values),

@@ -92,8 +92,54 @@ static int list_entry(void *context, int tar_fd, const struct artifact *artifact
     return 0;
 }
 
+struct show_values {
+    bool out, errors;
+};
+
+static const struct cli_option show_rows[] = {
+    {.kind = OPTION_FLAG,
+     .long_name = "stdout",
+     .offset = offsetof(struct show_values, out),
+     .help = "what the agent wrote to its standard output"},
+    {.kind = OPTION_FLAG,
+     .long_name = "stderr",
+     .offset = offsetof(struct show_values, errors),
+     .help = "what the agent wrote to its standard error"},
+};
+
+/* One of the record's own files, as it lies in the trial's directory. */
+static int show_output(const struct opened *opened, const char *name, struct buf *text,
+                       struct error **err)
+{
+    scoped(fd_closep) int dir_fd = -1;
+    scoped(buf_done) struct buf content = {0};
+    int r = run_dir_open_trial(opened->run, opened->operand.trial_path, false, &dir_fd, err);
+
+    if (r == 0)
+        r = fs_read_file(dir_fd, name, SHOW_BYTES_MAX, &content, err);
+    if (r == 0)
+        term_quote(text, content.data, content.size_bytes, TERM_LINES);
+    return r;
+}
+
+static int show_outputs(const struct arguments *arguments, const struct opened *opened,
+                        struct buf *text, struct error **err)
+{
+    const struct show_values *values = arguments->values;
+    int r = 0;
+
+    if (arguments->operand_count > 1)
+        return error_set(err, ERROR_USER, "a PATH and --stdout or --stderr exclude each other");
+    if (values->out)
+        r = show_output(opened, "agent.stdout", text, err);
+    if (r == 0 && values->errors)
+        r = show_output(opened, "agent.stderr", text, err);
+    return r;
+}
+
 static int run_show(const struct arguments *arguments, struct error **err)
 {
+    const struct show_values *values = arguments->values;
     scoped(opened_done) struct opened opened = {.tar_fd = -1};
     scoped(buf_done) struct buf text = {0};
     scoped(buf_done) struct buf content = {0};
@@ -101,7 +147,9 @@ static int run_show(const struct arguments *arguments, struct error **err)
 
     if (r < 0)
         return r;
-    if (arguments->operand_count == 1) {
+    if (values->out || values->errors) {
+        r = show_outputs(arguments, &opened, &text, err);
+    } else if (arguments->operand_count == 1) {
         r = artifacts_each(opened.tar_fd, "artifacts.tar", list_entry, &text, err);
     } else {
         r = artifacts_read(opened.tar_fd, "artifacts.tar", arguments->operands[1], SHOW_BYTES_MAX,
@@ -113,8 +161,11 @@ static int run_show(const struct arguments *arguments, struct error **err)
 
 const struct command command_show = {
     .name = "show",
-    .summary = "list what an agent left, or print one file of it, escaped",
+    .summary = "list what an agent left, or print one file of it or what it said, escaped",
     .operands = "RUN/TRIAL [PATH]",
+    .options = show_rows,
+    .option_count = ARRAY_SIZE(show_rows),
+    .values_size = sizeof(struct show_values),
     .operands_min = 1,
     .operands_max = 2,
     .run = run_show,

@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "report/paint.h"
 #include "report/report.h"
+#include "report/variants.h"
 
 #define COLUMNS_DEFAULT 100
 #define COLUMNS_MIN 60
@@ -265,11 +266,46 @@ static void integrity_lines(const struct page *page, const struct trial_record *
         paint_block(page, record->integrity_reasons.items[i], TRIAL_INDENT);
 }
 
+/* Replicates stand side by side. With -v each is told apart. */
+static bool is_told(const struct page *page, size_t trial)
+{
+    const struct trial_record *records = page->trials->records;
+
+    for (size_t i = trial; i-- > 0 && !page->options->verbose;) {
+        if (!str_equal(records[i].task_id, records[trial].task_id) ||
+            !str_equal(records[i].variant_id, records[trial].variant_id))
+            return false;
+        if (trial_ended_alike(&records[i], &records[trial]))
+            return true;
+    }
+    return false;
+}
+
+static void same_line(const struct page *page, size_t trial)
+{
+    const struct trial_record *records = page->trials->records;
+    scoped(buf_done) struct buf text = {0};
+
+    for (size_t i = trial + 1; i < page->trials->count && !page->options->verbose; i++) {
+        if (trial_ended_alike(&records[trial], &records[i]))
+            buf_format(&text, " #%02u", records[i].replicate);
+        else if (!str_equal(records[trial].task_id, records[i].task_id))
+            break;
+    }
+    if (text.size_bytes == 0)
+        return;
+    paint_spaces(&page->painter, TRIAL_INDENT);
+    paint_text(&page->painter, PAINT_DIM, "and in the same way:");
+    paint_text(&page->painter, PAINT_DIM, buf_text(&text));
+    newline(page);
+}
+
 static void trial_detail(const struct page *page, size_t trial)
 {
     const struct trial_record *record = &page->trials->records[trial];
 
     trial_title(page, trial);
+    same_line(page, trial);
     paint_block(page, record->error, TRIAL_INDENT);
     integrity_lines(page, record);
     if (record->status == STATUS_TIMEOUT) {
@@ -380,9 +416,10 @@ void report_terminal(struct buf *buf, const struct run_trials *trials,
     for (size_t i = 0; i < trials->count; i++)
         table_row(&page, &trials->records[i]);
     for (size_t i = 0; i < trials->count; i++) {
-        if (needs_telling(&page, &trials->records[i]))
+        if (needs_telling(&page, &trials->records[i]) && !is_told(&page, i))
             trial_detail(&page, i);
     }
+    variants_table(&page.painter, trials);
     totals_line(&page);
     integrity_line(&page);
     host_lines(&page);

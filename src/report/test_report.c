@@ -160,6 +160,69 @@ static void says_little_when_all_is_well(void **state)
     assert_string_equal(buf_text(&buf), expected);
 }
 
+static void add_replicates(struct run_trials *trials, const char *variant, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct trial_record *record = samples_add(trials, "t", STATUS_FAILURE);
+
+        record->replicate = i;
+        samples_set(&record->variant_id, variant);
+        samples_set(&record->criteria[0].type, "file_exists");
+        record->criteria[0].passed = false;
+        record->criteria[0].score = 0;
+    }
+}
+
+static void tells_the_same_failure_of_replicates_once(void **state)
+{
+    (void)state;
+    struct report_options options = plain;
+    scoped(run_trials_done) struct run_trials trials = {0};
+    scoped(buf_done) struct buf buf = {0};
+    scoped(buf_done) struct buf all = {0};
+
+    add_replicates(&trials, "default", 4);
+    trials.records[2].criteria[0].details = str_dup("another one");
+    report_terminal(&buf, &trials, &plain);
+    assert_non_null(strstr(buf_text(&buf), "  x t #00  FAILURE  trials/default/t/00\n"
+                                           "    and in the same way: #01 #03\n"));
+    assert_null(strstr(buf_text(&buf), "  x t #01  FAILURE  trials"));
+    assert_non_null(strstr(buf_text(&buf), "  x t #02  FAILURE  trials/default/t/00\n    x"));
+    assert_null(strstr(buf_text(&buf), "  x t #03  FAILURE  trials"));
+
+    options.verbose = true;
+    report_terminal(&all, &trials, &options);
+    assert_null(strstr(buf_text(&all), "in the same way"));
+    assert_non_null(strstr(buf_text(&all), "  x t #03  FAILURE  trials"));
+}
+
+static void puts_variants_side_by_side(void **state)
+{
+    (void)state;
+    static const char expected[] = "    VARIANT  TRIALS  PASSED    RATE   SCORE  ERRORS\n"
+                                   "    long          3       1    50 %    0.75       1\n"
+                                   "    short         2       0     0 %    0.50       0\n";
+    scoped(run_trials_done) struct run_trials trials = {0};
+    scoped(buf_done) struct buf buf = {0};
+
+    add_replicates(&trials, "long", 3);
+    trials.records[0].status = STATUS_SUCCESS;
+    trials.records[0].passed = true;
+    trials.records[0].score = 1;
+    trials.records[1].status = STATUS_ERROR;
+    trials.records[1].has_verdict = trials.records[1].has_score = false;
+    add_replicates(&trials, "short", 2);
+    report_terminal(&buf, &trials, &plain);
+    if (strstr(buf_text(&buf), expected) == NULL)
+        fail_msg("%s", buf_text(&buf));
+
+    scoped(run_trials_done) struct run_trials one = samples_every_kind();
+
+    buf_clear(&buf);
+    report_terminal(&buf, &one, &plain);
+    assert_null(strstr(buf_text(&buf), "VARIANT"));
+}
+
 static void says_that_there_was_nothing(void **state)
 {
     (void)state;
@@ -400,6 +463,8 @@ int main(void)
         cmocka_unit_test(exits_with_the_highest_of_four_three_and_one),
         cmocka_unit_test(tells_at_a_glance_what_failed_and_why),
         cmocka_unit_test(says_little_when_all_is_well),
+        cmocka_unit_test(tells_the_same_failure_of_replicates_once),
+        cmocka_unit_test(puts_variants_side_by_side),
         cmocka_unit_test(says_that_there_was_nothing),
         cmocka_unit_test(shows_every_criterion_and_line_when_asked),
         cmocka_unit_test(quotes_the_command_for_a_shell),

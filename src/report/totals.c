@@ -1,4 +1,5 @@
 #include "report/report.h"
+#include "report/trial_text.h"
 
 static void count_status(struct report_totals *totals, enum trial_status status)
 {
@@ -50,8 +51,7 @@ struct report_totals report_totals(const struct run_trials *trials)
         totals.suspect += record->integrity == INTEGRITY_SUSPECT;
         totals.unprotected += record->integrity == INTEGRITY_UNPROTECTED;
         totals.decided += record->has_verdict;
-        totals.passed +=
-            record->has_verdict && record->passed && record->integrity != INTEGRITY_COMPROMISED;
+        totals.passed += trial_has_passed(record);
         if (record->started_unix_ms != 0 && record->started_unix_ms < first_ms)
             first_ms = record->started_unix_ms;
         if (record->ended_unix_ms > last_ms)

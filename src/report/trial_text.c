@@ -1,5 +1,7 @@
 #include "report/trial_text.h"
 
+#include <math.h>
+
 #include "base/mem.h"
 
 enum trial_look trial_look(const struct trial_record *record)
@@ -27,6 +29,11 @@ enum trial_look trial_look(const struct trial_record *record)
     return LOOK_NEUTRAL;
 }
 
+bool trial_has_passed(const struct trial_record *record)
+{
+    return record->has_verdict && record->passed && record->integrity != INTEGRITY_COMPROMISED;
+}
+
 struct trial_naming trial_naming(const struct run_trials *trials)
 {
     struct trial_naming naming = {0};
@@ -46,6 +53,41 @@ void trial_name(struct buf *buf, const struct trial_record *record,
         buf_format(buf, " [%s]", record->variant_id);
     if (naming->replicates)
         buf_format(buf, " #%02u", record->replicate);
+}
+
+/* --- the same again ------------------------------------------------------------------------- */
+
+static bool criteria_alike(const struct trial_record *a, const struct trial_record *b)
+{
+    for (size_t i = 0; i < a->criterion_count; i++) {
+        const struct criterion_record *one = &a->criteria[i];
+        const struct criterion_record *other = &b->criteria[i];
+
+        if (one->passed != other->passed || one->has_score != other->has_score ||
+            fabs(one->score - other->score) > 1e-9 || !str_equal(one->error, other->error) ||
+            !str_equal(one->details, other->details))
+            return false;
+    }
+    return true;
+}
+
+static bool lists_equal(const struct str_list *a, const struct str_list *b)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++) {
+        if (!str_equal(a->items[i], b->items[i]))
+            return false;
+    }
+    return a->count == b->count;
+}
+
+bool trial_ended_alike(const struct trial_record *a, const struct trial_record *b)
+{
+    return str_equal(a->task_id, b->task_id) && str_equal(a->variant_id, b->variant_id) &&
+           a->status == b->status && a->integrity == b->integrity &&
+           a->criterion_count == b->criterion_count && str_equal(a->error, b->error) &&
+           str_equal(a->error_code, b->error_code) &&
+           str_equal(a->agent.stopped_by, b->agent.stopped_by) &&
+           lists_equal(&a->integrity_reasons, &b->integrity_reasons) && criteria_alike(a, b);
 }
 
 /* --- why ------------------------------------------------------------------------------------ */

@@ -11,6 +11,9 @@
 enum trial_look { LOOK_PASSED, LOOK_FAILED, LOOK_ERROR, LOOK_NEUTRAL, LOOK_COUNT };
 enum trial_look trial_look(const struct trial_record *record) nonnull(1);
 
+/* With a verdict, a good one, and not COMPROMISED. */
+bool trial_has_passed(const struct trial_record *record) nonnull(1);
+
 /* Whether names need their variant and replicate to be told apart. */
 struct trial_naming {
     bool variants, replicates;
@@ -19,6 +22,10 @@ struct trial_naming trial_naming(const struct run_trials *trials) nonnull(1);
 /* "hello", "hello [v2]", "hello #03"; raw. */
 void trial_name(struct buf *buf, const struct trial_record *record,
                 const struct trial_naming *naming) nonnull(1, 2, 3);
+
+/* b ended exactly as a did: another replicate of the same task and variant, with the same status,
+ * error, integrity and verdict of every criterion, so that telling one of them tells both. */
+bool trial_ended_alike(const struct trial_record *a, const struct trial_record *b) nonnull(1, 2);
 
 /* Why, in one line; nothing for a trial that simply passed. Raw. */
 void trial_reason(struct buf *buf, const struct trial_record *record) nonnull(1, 2);

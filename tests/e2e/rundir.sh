@@ -143,6 +143,8 @@ case_ctrl_c_ends_cleanly() {
   for pid in $tree; do gone "$pid" || fail "process $pid is alive after the end"; done
   sha256sum --quiet -c before || fail "a finished trial was lost"
   [ ! -f run/trials/default/slow/00/trial.json ] || fail "an interrupted trial has a record: $(trial .status slow)"
+  cb report run
+  expect_status 130
   cb run suite --suite-root suite --run-dir run --resume --quiet
   expect_status 0
   sha256sum --quiet -c before || fail "--resume ran a finished trial again"

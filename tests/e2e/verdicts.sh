@@ -240,7 +240,7 @@ case_tempdir_says_unprotected() {
 }
 
 case_a_failed_command_names_its_cell() {
-  TASK_CRITERIA=$(command_criterion 'echo wanted-but-missing; false') script_task t <<<$'#!/bin/sh\necho left >left.txt'
+  TASK_CRITERIA=$(command_criterion 'echo wanted-but-missing; false') script_task t <<<$'#!/bin/sh\necho left >left.txt; printf "said\\033[2J\\n"; echo moaned >&2'
   run_suite
   expect_status 1
   cb report run
@@ -249,6 +249,19 @@ case_a_failed_command_names_its_cell() {
   cb cell run/trials/default/t/00 --criterion 1 -- cat left.txt
   expect_status 0
   expect_text out left
+  local operand
+  for operand in run run/trials/default/t; do
+    cb cell "$operand" -- true
+    expect_status 125
+    expect_text err 'RUN/trials/VARIANT/TASK/NN was expected'
+  done
+  cb cell suite/t --criterion 1
+  expect_status 125
+  expect_text err 'add --grader'
+  cb show run/trials/default/t/00 --stdout
+  [ "$(cat out)" = 'said\x1b[2J' ] || fail "not escaped: $(cat -A out)"
+  cb show run/trials/default/t/00 --stderr
+  expect_text out moaned
 }
 
 case_each_command_has_a_fresh_home_and_tmp() {
