@@ -58,7 +58,7 @@ static void list_task(struct buf *text, const struct task *task, unsigned repeat
     task_split(task, &public_half, &private_half);
     buf_format(text, "%-40s ", task_key(task)); /* checked ids: plain characters only */
     if (skip != NULL) {
-        buf_text_append(text, "skipped: ");
+        buf_text_append(text, str_starts(skip, "later: ") ? "" : "skipped: ");
         term_quote(text, skip, strlen(skip), TERM_ONE_LINE);
         buf_char(text, '\n');
         return;

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/term.h"
+#include "cli/version.h"
 #include "grade/grade.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -70,6 +71,7 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .user_config = ret->user_config,
         .environment = environ,
         .check_criterion = grade_check,
+        .version = CLOSEDBOOK_VERSION,
         .strict = flags->strict,
     };
     ret->selection = (struct task_selection){
@@ -78,6 +80,7 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .exclude_tags = &ret->exclude_tags,
         .variants = &ret->variants,
         .include_skipped = flags->include_skipped,
+        .skip_later = flags->skip_later,
         .sample = flags->sample,
         .sample_per_stratum = flags->sample_per_stratum,
         .seed = flags->seed != 0 ? flags->seed : random_seed(),
@@ -122,6 +125,7 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
         .user_config = ret->user_config,
         .environment = environ,
         .check_criterion = grade_check,
+        .version = CLOSEDBOOK_VERSION,
         .strict = json_get_bool(json, "strict", false),
     };
     ret->selection = (struct task_selection){
@@ -130,6 +134,7 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
         .exclude_tags = &ret->exclude_tags,
         .variants = &ret->variants,
         .include_skipped = json_get_bool(json, "include_skipped", false),
+        .skip_later = json_get_bool(json, "skip_later", false),
         .sample = (uint64_t)json_get_int(json, "sample", 0),
         .sample_per_stratum = (uint64_t)json_get_int(json, "sample_per_stratum", 0),
         .seed = (uint64_t)json_get_int(json, "seed", 0),

@@ -13,7 +13,7 @@ struct task_flags {
     struct option_list only, tags, exclude_tags, variants, sets;
     const char *agent, *model, *driver, *experiment, *suite_root;
     uint64_t sample, sample_per_stratum, seed;
-    bool include_skipped, strict;
+    bool include_skipped, skip_later, strict;
 };
 
 extern const char *const task_driver_choices[];
@@ -49,6 +49,10 @@ extern const char *const allow_tier_choices[];
          .long_name = "include-skipped",                                                           \
          .offset = offsetof(type, tasks.include_skipped),                                          \
          .help = "run tasks marked skip, too"},                                                    \
+        {.kind = OPTION_FLAG,                                                                      \
+         .long_name = "skip-later",                                                                \
+         .offset = offsetof(type, tasks.skip_later),                                               \
+         .help = "skip tasks that need what a later version has, each with the reason"},           \
         {.kind = OPTION_TEXT,                                                                      \
          .short_name = 'T',                                                                        \
          .long_name = "agent",                                                                     \

@@ -38,6 +38,14 @@ void verdict_score(struct verdict *verdict, double score, struct buf *details)
     set_details(verdict, details);
 }
 
+void verdict_label(struct verdict *verdict, const char *observed, const char *expected)
+{
+    free(verdict->observed);
+    free(verdict->expected);
+    verdict->observed = str_dup(observed);
+    verdict->expected = str_dup(expected);
+}
+
 void verdict_error(struct verdict *verdict, struct buf *details)
 {
     verdict->errored = true;

@@ -41,6 +41,16 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
                                     .needs_events = true,
                                     .check_config = command_executed_check,
                                     .evaluate = command_executed_evaluate},
+    [CRITERION_CLASSIFICATION_MATCH] = {.kind = CRITERION_CLASSIFICATION_MATCH,
+                                        .name = "classification_match",
+                                        .needs_workspace = true,
+                                        .check_config = classification_match_check,
+                                        .evaluate = classification_match_evaluate},
+    [CRITERION_COMMANDS_EFFICIENCY] = {.kind = CRITERION_COMMANDS_EFFICIENCY,
+                                       .name = "commands_efficiency",
+                                       .needs_events = true,
+                                       .check_config = commands_efficiency_check,
+                                       .evaluate = commands_efficiency_evaluate},
 };
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -48,6 +58,8 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
 void verdict_done(struct verdict *verdict)
 {
     free(verdict->details);
+    free(verdict->observed);
+    free(verdict->expected);
     buf_done(&verdict->output);
     *verdict = (struct verdict){0};
 }

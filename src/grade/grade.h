@@ -22,6 +22,7 @@ struct verdict {
     bool caused_by_agent; /* errored by bytes from the agent: counts as not passed, never retried */
     bool informational;   /* does not gate (weight 0, self-reported events) */
     char *details;        /* owned */
+    char *observed, *expected; /* labels of a classification, owned; NULL: it is none */
     uint64_t duration_ns;
     struct buf output; /* run_command: what it printed, capped, for grade/ files */
 };

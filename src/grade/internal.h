@@ -21,6 +21,9 @@ void details_quote(struct buf *details, const char *bytes, size_t size, size_t m
 
 /* Sets score and details; details is empty afterwards. */
 void verdict_score(struct verdict *verdict, double score, struct buf *details) nonnull(1, 3);
+/* What was seen and what was to be seen, for the figures of a whole dataset. */
+void verdict_label(struct verdict *verdict, const char *observed, const char *expected)
+    nonnull(1, 2, 3);
 /* The criterion could not be evaluated. */
 void verdict_error(struct verdict *verdict, struct buf *details) nonnull(1, 2);
 /* The same, but for bytes of the agent it could. */
@@ -89,6 +92,8 @@ typedef int criterion_evaluate(const struct criterion *criterion, const struct g
                                struct verdict *ret, struct error **err);
 
 criterion_check file_exists_check, file_contains_check, file_matches_regex_check, file_check_check,
-    json_check_check, run_command_check, command_executed_check;
+    json_check_check, run_command_check, command_executed_check, classification_match_check,
+    commands_efficiency_check;
 criterion_evaluate file_exists_evaluate, file_contains_evaluate, file_matches_regex_evaluate,
-    file_check_evaluate, json_check_evaluate, run_command_evaluate, command_executed_evaluate;
+    file_check_evaluate, json_check_evaluate, run_command_evaluate, command_executed_evaluate,
+    classification_match_evaluate, commands_efficiency_evaluate;

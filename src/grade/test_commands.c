@@ -249,15 +249,20 @@ static void empty_log(struct event_log *log)
     free(log->events);
 }
 
+static void judge_events(enum criterion_kind kind, const char *params, const struct event_log *log,
+                         bool trusted, struct verdict *ret)
+{
+    struct criterion criterion = {.kind = kind, .params = test_json(params)};
+    struct grade_input input = {.events = log, .events_trusted = trusted};
+
+    assert_int_equal(criterion_types[kind].evaluate(&criterion, &input, ret, NULL), 0);
+    json_decref(criterion.params);
+}
+
 static void judge_calls(const char *params, const struct event_log *log, bool trusted,
                         struct verdict *ret)
 {
-    struct criterion criterion = {.kind = CRITERION_COMMAND_EXECUTED, .params = test_json(params)};
-    struct grade_input input = {.events = log, .events_trusted = trusted};
-
-    assert_int_equal(
-        criterion_types[CRITERION_COMMAND_EXECUTED].evaluate(&criterion, &input, ret, NULL), 0);
-    json_decref(criterion.params);
+    judge_events(CRITERION_COMMAND_EXECUTED, params, log, trusted, ret);
 }
 
 static void calls_are_counted_by_tool_pattern_and_success(void **state)
@@ -361,6 +366,41 @@ static void a_cut_record_cannot_clear_a_guard(void **state)
     empty_log(&log);
 }
 
+static void efficiency_is_the_expected_calls_by_those_made(void **state)
+{
+    static const struct {
+        const char *params;
+        double score;
+    } cases[] = {
+        {"{\"expected_commands\":4}", 0.5},
+        {"{\"expected_commands\":8}", 1},
+        {"{\"expected_commands\":100}", 1},
+    };
+    struct event_log log = {0}, own = {0};
+
+    (void)state;
+    fill_log(&log);
+    /* All but the one that only the agent's output shows. */
+    for (size_t i = 0; i < log.count; i++)
+        if (log.events[i].source != EVENT_STREAM)
+            add_event(&own, &log.events[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(verdict_done) struct verdict verdict = {0};
+
+        judge_events(CRITERION_COMMANDS_EFFICIENCY, cases[i].params, &own, true, &verdict);
+        assert_true(verdict.score == cases[i].score);
+        assert_non_null(strstr(verdict.details, "8 calls, expected"));
+    }
+    scoped(verdict_done) struct verdict forged = {0}, told = {0};
+
+    judge_events(CRITERION_COMMANDS_EFFICIENCY, cases[0].params, &log, true, &forged);
+    assert_true(forged.errored && forged.caused_by_agent);
+    judge_events(CRITERION_COMMANDS_EFFICIENCY, cases[0].params, &own, false, &told);
+    assert_true(told.informational);
+    free(own.events);
+    empty_log(&log);
+}
+
 static void a_call_made_to_stall_a_pattern_is_not_passed(void **state)
 {
     scoped(verdict_done) struct verdict verdict = {0};
@@ -392,6 +432,7 @@ int main(void)
         cmocka_unit_test(calls_are_counted_by_tool_pattern_and_success),
         cmocka_unit_test(self_reported_calls_inform_only),
         cmocka_unit_test(a_cut_record_cannot_clear_a_guard),
+        cmocka_unit_test(efficiency_is_the_expected_calls_by_those_made),
         cmocka_unit_test(a_call_made_to_stall_a_pattern_is_not_passed),
     };
 

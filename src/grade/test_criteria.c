@@ -297,6 +297,35 @@ static void what_cannot_be_checked_is_found_at_load(void **state)
     }
 }
 
+static void classification_match_compares_one_label(void **state)
+{
+#define LABELS "\"allowed_labels\":[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaB\",\"X\"],"
+    static const struct expectation cases[] = {
+        {"{\"path\":\"sub/x\"," LABELS "\"expected_label\":\"x\"}", 1, "label 'X', expected 'X'"},
+        {"{\"path\":\"sub/x\"," LABELS "\"expected_label\":\"X\",\"case_sensitive\":true}", 0,
+         "the file holds 'x', which is none of the allowed labels\nlabel '(other)', expected 'X'"},
+        {"{\"path\":\"aaaa\"," LABELS "\"expected_label\":\"X\"}", 0, "expected 'X'"},
+        {"{\"path\":\"none\"," LABELS "\"expected_label\":\"X\"}", 0,
+         "'none' does not exist\nlabel '(none)', expected 'X'"},
+        {"{\"path\":\"none\"," LABELS "\"expected_label\":\"(none)\"}", 1, "label '(none)'"},
+        {"{\"path\":\"text.txt\"," LABELS "\"expected_label\":\"(other)\"}", 1,
+         "label '(other)', expected '(other)'"},
+        {"{\"path\":\"*.json\"," LABELS "\"expected_label\":\"X\"}", 0, "matches several files"},
+    };
+    scoped(judged_done) struct judged judged = {0};
+
+    (void)state;
+    check(CRITERION_CLASSIFICATION_MATCH, cases, ARRAY_SIZE(cases));
+    judge(CRITERION_CLASSIFICATION_MATCH, cases[0].params, &judged);
+    assert_string_equal(judged.verdict.observed, "X");
+    assert_string_equal(judged.verdict.expected, "X");
+    scoped(mem_freep) char *unknown = load_complaint(
+        CRITERION_CLASSIFICATION_MATCH, "{\"path\":\"x\"," LABELS "\"expected_label\":\"Y\"}");
+
+    assert_string_equal(unknown, "/expected_label: 'Y' is none of the allowed_labels\n");
+#undef LABELS
+}
+
 static void long_details_are_cut_with_a_mark(void **state)
 {
     scoped(buf_done) struct buf params = {0};
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test(json_check_asks_for_json_a_schema_and_assertions),
         cmocka_unit_test(each_operator_of_json_check_holds_for_what_it_says),
         cmocka_unit_test(what_cannot_be_checked_is_found_at_load),
+        cmocka_unit_test(classification_match_compares_one_label),
         cmocka_unit_test(long_details_are_cut_with_a_mark),
         cmocka_unit_test(an_error_of_the_system_is_never_a_score),
     };

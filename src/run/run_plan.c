@@ -146,6 +146,7 @@ static json_t *inputs_json(const struct run_plan *plan, const struct plan_inputs
     json_put(json, "exclude_tags", list_json(selection->exclude_tags));
     json_put(json, "variants", list_json(selection->variants));
     json_put_bool(json, "include_skipped", selection->include_skipped);
+    json_put_bool(json, "skip_later", selection->skip_later);
     json_put_int(json, "sample", (int64_t)selection->sample);
     json_put_int(json, "sample_per_stratum", (int64_t)selection->sample_per_stratum);
     json_put_int(json, "seed", (int64_t)selection->seed);

@@ -165,7 +165,8 @@ static bool reads_files(const struct task_private *task)
     for (size_t i = 0; i < task->criterion_count; i++) {
         enum criterion_kind kind = task->criteria[i].kind;
 
-        if (kind != CRITERION_RUN_COMMAND && kind != CRITERION_COMMAND_EXECUTED)
+        if (kind != CRITERION_RUN_COMMAND && kind != CRITERION_COMMAND_EXECUTED &&
+            kind != CRITERION_COMMANDS_EFFICIENCY)
             return true;
     }
     return false;

@@ -36,10 +36,10 @@ static void complain_type(const struct build *build, const struct node *type)
         build_error(build, type->mark, "agent.type", "the agent type '%s' is unsupported: %s",
                     name->name, name->hint);
     else if (name->name != NULL)
-        build_error(build, type->mark, "agent.type", "the agent type '%s' is not in this version",
+        build_later(build, type->mark, "agent.type", "the agent type '%s' is not in this version",
                     name->name);
     else
-        build_error(build, type->mark, "agent.type",
+        build_later(build, type->mark, "agent.type",
                     "adapter files and executables ('%.60s') are not in this version", type->text);
 }
 

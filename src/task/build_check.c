@@ -178,7 +178,7 @@ static void check_read_only(const struct build *build, size_t index, bool *chang
     if (!node_get_bool(item, "read_only"))
         *changed = true;
     else if (*changed)
-        build_error(build, read_only->mark, path,
+        build_later(build, read_only->mark, path,
                     "'read_only' after a run_command without it is not in this version: put it "
                     "before that");
 }
@@ -198,7 +198,7 @@ static void check_criteria(const struct build *build)
         if (command != NULL)
             check_command(build, command, command_path);
         check_read_only(build, i, &changed);
-        if (no_agent && type != NULL && str_starts(type->text, "command_"))
+        if (no_agent && type != NULL && str_starts(type->text, "command"))
             build_error(build, type->mark, type_path,
                         "'%s' looks at what an agent did, and the agent type is 'none'",
                         type->text);

@@ -82,6 +82,8 @@ static enum criterion_kind kind_of(const char *name)
         {"run_command", CRITERION_RUN_COMMAND},
         {"command_executed", CRITERION_COMMAND_EXECUTED},
         {"command_not_executed", CRITERION_COMMAND_EXECUTED},
+        {"classification_match", CRITERION_CLASSIFICATION_MATCH},
+        {"commands_efficiency", CRITERION_COMMANDS_EFFICIENCY},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

@@ -98,7 +98,7 @@ static void read_patterns(const struct build *build)
         if (negated)
             str_list_add(&taken_out, item->text + 1);
         if (strcmp(item->text, "!.git") == 0)
-            build_error(build, item->mark, "sandbox.ignore_patterns",
+            build_later(build, item->mark, "sandbox.ignore_patterns",
                         "'!.git' is not in this version: a repository would be staged with all of "
                         "its history");
     }
@@ -183,7 +183,7 @@ static void read_driver(const struct build *build)
     if (strcmp(driver->text, "tempdir") == 0)
         build->task->public_half->driver = DRIVER_TEMPDIR;
     else if (strcmp(driver->text, "native") != 0)
-        build_error(build, driver->mark, "sandbox.driver", "the driver '%s' is not in this version",
+        build_later(build, driver->mark, "sandbox.driver", "the driver '%s' is not in this version",
                     driver->text);
 }
 

@@ -1,5 +1,6 @@
 /* Rules for the text of a field. The regexes are what people read; a test holds the two together.
  */
+#include "base/str.h"
 #include "task/schema.h"
 
 #define TASK_ID_CHARS_MAX 128
@@ -18,6 +19,9 @@ const char *form_regex(enum text_form form)
         return "^[A-Za-z_][A-Za-z0-9_]*(=.*)?$";
     case FORM_KEBAB:
         return "^[a-z0-9]+(-[a-z0-9]+)*$";
+    case FORM_VERSIONS:
+        return "^ *(>=|<=|==|>|<|=)? *[0-9]+(\\.[0-9]+)* *(, *(>=|<=|==|>|<|=)? "
+               "*[0-9]+(\\.[0-9]+)* *)*$";
     case FORM_ANY:
     case FORM_COUNT:
         break;
@@ -38,6 +42,8 @@ const char *form_expected(enum text_form form)
         return "NAME or NAME=value";
     case FORM_KEBAB:
         return "lower-case words joined by '-'";
+    case FORM_VERSIONS:
+        return "versions as in '>= 1.2, < 2'";
     case FORM_ANY:
     case FORM_COUNT:
         break;
@@ -111,6 +117,37 @@ static bool is_kebab(const char *text)
     return is_tag(text) && strchr(text, ':') == NULL;
 }
 
+/* Past the blanks, an operator, a version and blanks; NULL: there is none. */
+static const char *skip_version(const char *s)
+{
+    static const char *const operators[] = {">=", "<=", "==", ">", "<", "="};
+
+    s += strspn(s, " ");
+    for (size_t i = 0; i < ARRAY_SIZE(operators); i++) {
+        if (str_starts(s, operators[i])) {
+            s += strlen(operators[i]);
+            break;
+        }
+    }
+    s += strspn(s, " ");
+    for (;; s++) {
+        if (!is_digit(*s))
+            return NULL;
+        s += strspn(s, "0123456789");
+        if (*s != '.')
+            return s + strspn(s, " ");
+    }
+}
+
+static bool is_versions(const char *text)
+{
+    const char *s = skip_version(text);
+
+    while (s != NULL && *s == ',')
+        s = skip_version(s + 1);
+    return s != NULL && *s == '\0';
+}
+
 bool form_accepts(enum text_form form, const char *text)
 {
     switch (form) {
@@ -124,6 +161,8 @@ bool form_accepts(enum text_form form, const char *text)
         return is_env(text);
     case FORM_KEBAB:
         return is_kebab(text);
+    case FORM_VERSIONS:
+        return is_versions(text);
     case FORM_ANY:
     case FORM_COUNT:
         break;

@@ -99,6 +99,10 @@ const char *config_experiment(const struct config *config) nonnull(1);
 struct node *layer_alias(const struct loader_context *schema, struct node *layer, const char *block,
                          const char *key, struct node *value) nonnull(1, 3, 4);
 
+/* requires.c: why this version or host cannot run a task that asks for this; owned, NULL: it can.
+ * requires and version may be NULL. */
+char *requires_unmet(const struct node *requires, const char *version);
+
 /* --- load.c: one task ---------------------------------------------------------------------------
  */
 
@@ -156,6 +160,9 @@ void file_list_done(struct file_list *list) nonnull(1);
 
 /* Adds a problem at a place, the field's path written out ("" for none). */
 void build_error(const struct build *build, struct mark mark, const char *path, const char *fmt,
+                 ...) printf_like(4, 5) nonnull(1, 3, 4);
+/* The same, of what this version does not have yet. */
+void build_later(const struct build *build, struct mark mark, const char *path, const char *fmt,
                  ...) printf_like(4, 5) nonnull(1, 3, 4);
 void build_warning(const struct build *build, struct mark mark, const char *path, const char *fmt,
                    ...) printf_like(4, 5) nonnull(1, 3, 4);

@@ -19,6 +19,19 @@ void build_error(const struct build *build, struct mark mark, const char *path, 
                    buf_text(&message));
 }
 
+void build_later(const struct build *build, struct mark mark, const char *path, const char *fmt,
+                 ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    struct path at = {.name = path};
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_later(build->schema.problems, mark, &at, "%s", buf_text(&message));
+}
+
 void build_warning(const struct build *build, struct mark mark, const char *path, const char *fmt,
                    ...)
 {
@@ -326,10 +339,17 @@ enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
     const struct task_private *half = build.task->private_half;
     const struct task_selection *selection = loader->selection;
 
+    char *unmet = requires_unmet(node_get(build.file, "requires"), loader->overrides->version);
+
+    if (unmet != NULL) {
+        free(build.task->private_half->skip_reason);
+        build.task->private_half->skip_reason = unmet;
+    }
     *ret_line = id->mark.line;
     if (!selection_matches(selection, half))
         return LOAD_UNSELECTED;
-    if (half->skip_reason != NULL && (selection == NULL || !selection->include_skipped))
+    if (unmet != NULL ||
+        (half->skip_reason != NULL && (selection == NULL || !selection->include_skipped)))
         return LOAD_SKIPPED;
     build.suite = loader_suite(loader, half->task_dir, problems);
     if (build.suite->experiment_broken)

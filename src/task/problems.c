@@ -139,6 +139,22 @@ void problems_error(struct problems *problems, struct mark mark, const struct pa
     problems_say(problems, PROBLEM_ERROR, mark, path, buf_text(&message));
 }
 
+void problems_later(struct problems *problems, struct mark mark, const struct path *path,
+                    const char *fmt, ...)
+{
+    scoped(buf_done) struct buf message = {0};
+    size_t count = problems->count;
+    va_list args;
+
+    va_start(args, fmt);
+    buf_vformat(&message, fmt, args);
+    va_end(args);
+    problems_say(problems, PROBLEM_ERROR, mark, path, buf_text(&message));
+    problems->later_count++;
+    if (problems->count > count)
+        problems->items[count].later = true;
+}
+
 void problems_warning(struct problems *problems, struct mark mark, const struct path *path,
                       const char *fmt, ...)
 {
@@ -213,6 +229,7 @@ void problems_unique(struct problems *problems)
             continue;
         }
         problems->error_count -= problem->level == PROBLEM_ERROR;
+        problems->later_count -= problem->later;
         problem_done(problem);
     }
     problems->count = kept;
@@ -221,6 +238,7 @@ void problems_unique(struct problems *problems)
 void problems_move(struct problems *to, struct problems *from)
 {
     to->error_count += from->error_count;
+    to->later_count += from->later_count;
     to->dropped_count += from->dropped_count;
     for (size_t i = 0; i < from->count; i++) {
         if (!is_full(to, from->items[i].level)) {

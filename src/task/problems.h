@@ -35,6 +35,9 @@ void problems_say(struct problems *problems, enum problem_level level, struct ma
                   const struct path *path, const char *message) nonnull(1, 5);
 void problems_error(struct problems *problems, struct mark mark, const struct path *path,
                     const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
+/* An error that only says what this version does not have yet. */
+void problems_later(struct problems *problems, struct mark mark, const struct path *path,
+                    const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
 void problems_warning(struct problems *problems, struct mark mark, const struct path *path,
                       const char *fmt, ...) printf_like(4, 5) nonnull(1, 4);
 void problems_note(struct problems *problems, struct mark mark, const struct path *path,

@@ -47,9 +47,10 @@ enum text_form {
     FORM_ANY,
     FORM_TASK_ID,
     FORM_TAG,
-    FORM_INSIDE, /* a relative path that stays inside: no leading '/', no '..' */
-    FORM_ENV,    /* NAME or NAME=value */
-    FORM_KEBAB,  /* words of lower-case letters and digits joined by '-' */
+    FORM_INSIDE,   /* a relative path that stays inside: no leading '/', no '..' */
+    FORM_ENV,      /* NAME or NAME=value */
+    FORM_KEBAB,    /* words of lower-case letters and digits joined by '-' */
+    FORM_VERSIONS, /* ">= 1.2, < 2" */
     FORM_COUNT,
 };
 const char *form_regex(enum text_form form);    /* "" for FORM_ANY */

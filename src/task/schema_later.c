@@ -2,13 +2,6 @@
  */
 #include "task/schema.h"
 
-static const struct field requires_fields[] = {
-    {.name = "closedbook", .types = TYPE_TEXT, .state = FIELD_LATER, .doc = "versions: \">= 1.2\""},
-    {.name = "os", .types = TYPE_TEXT, .state = FIELD_LATER, .doc = "linux"},
-    {0},
-};
-const struct block requires_block = {.title = "requires", .fields = requires_fields};
-
 static const char *const check_choices[] = {"end_of_dialog", "every_turn", "both", NULL};
 static const struct field simulation_fields[] = {
     {.name = "enabled", .types = TYPE_BOOL, .standard = "false", .doc = "whether there is one"},

@@ -262,7 +262,7 @@ static const struct kind *choose_kind(const struct loader_context *context,
         problems_error(context->problems, type->mark, &at, "the %s type '%s' was removed: %s",
                        kinds->title, kind->name, kind->hint);
     else if (kind != NULL || (kinds == &criterion_kinds && str_starts(type->text, "exec:")))
-        problems_error(context->problems, type->mark, &at,
+        problems_later(context->problems, type->mark, &at,
                        "the %s type '%.60s' is not in this version", kinds->title, type->text);
     else
         complain_kind(context, kinds, type, &at);
@@ -351,7 +351,7 @@ static bool is_set_aside(const struct loader_context *context, const struct fiel
         return false;
     case FIELD_LATER:
         if (!is_idle(context, field, member->value))
-            problems_error(context->problems, member->mark, path, "'%s' is not in this version",
+            problems_later(context->problems, member->mark, path, "'%s' is not in this version",
                            field->name);
         return true;
     case FIELD_LEGACY:

@@ -190,6 +190,17 @@ const struct block pre_run_block = {.title = "step", .fields = pre_run_fields};
 static const struct field post_run_fields[] = {STEP_FIELDS, {0}};
 const struct block post_run_block = {.title = "step", .fields = post_run_fields};
 
+static const char *const os_choices[] = {"linux", "macos", "windows", NULL};
+static const struct field requires_fields[] = {
+    {.name = "closedbook",
+     .types = TYPE_TEXT,
+     .form = FORM_VERSIONS,
+     .doc = "versions of this program"},
+    {.name = "os", .types = TYPE_TEXT, .choices = os_choices, .doc = "the host's system"},
+    {0},
+};
+const struct block requires_block = {.title = "requires", .fields = requires_fields};
+
 static const struct field task_fields[] = {
     {.name = "task_id",
      .types = TYPE_TEXT,
@@ -247,8 +258,7 @@ static const struct field task_fields[] = {
     {.name = "requires",
      .types = TYPE_BLOCK,
      .block = &requires_block,
-     .state = FIELD_LATER,
-     .doc = "versions and hosts that can run it; others skip it"},
+     .doc = "versions and hosts that can run it; others skip it, and say why"},
     {.name = "pre_run",
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,

@@ -24,6 +24,7 @@ enum problem_level { PROBLEM_ERROR, PROBLEM_WARNING, PROBLEM_NOTE };
 /* One mistake: "file:line:column: path: message" plus the source line for the caret. */
 struct problem {
     enum problem_level level;
+    bool later; /* an error only because this version does not have it yet */
     char *file;
     unsigned line, column; /* from 1; 0: the whole file */
     char *path;            /* "sandbox.driver", "" at the top */
@@ -36,6 +37,7 @@ struct problem {
 struct problems {
     struct problem *items;
     size_t count, error_count, dropped_count;
+    size_t later_count; /* of the errors */
 };
 
 void problems_done(struct problems *problems) nonnull(1);
@@ -60,6 +62,8 @@ struct task_selection {
     const struct str_list *exclude_tags; /* the same, excluded */
     const struct str_list *variants;     /* --variant ID; of the experiment's */
     bool include_skipped;
+    bool
+        skip_later; /* a task with no error but what a later version has: skipped with the reason */
     /* Of datasets: rows in all, rows of each stratum (0: all), and the seed that draws them; given:
      * it wins over a task's own. */
     uint64_t sample, sample_per_stratum, seed;
@@ -88,7 +92,8 @@ struct task_overrides {
     /* "NAME=value" as in environ, for $VAR, ~, agent.env and suite variables; NULL: empty */
     char *const *environment;
     task_check_criterion *check_criterion; /* NULL: none */
-    bool strict;                           /* what is only remarked on as legacy is an error */
+    const char *version; /* of this program, for requires.closedbook; NULL: not compared */
+    bool strict;         /* what is only remarked on as legacy is an error */
     bool agent_optional; /* a task without any agent loads as AGENT_UNSET (`cell`, `grade`, `plan`)
                           */
 };

@@ -82,6 +82,47 @@ static bool speaks_of_task(const struct task_selection *selection, const char *t
     return only == NULL || only->count == 0;
 }
 
+/* What a later version is needed for, each once: "'simulation', the criterion type 'llm_judge'". */
+static char *later_reason(const struct problems *problems)
+{
+    static const char *const ends[] = {" is not in this version", " are not in this version"};
+    struct str_list said = {0};
+    struct buf reason = {0};
+
+    buf_text_append(&reason, "later: ");
+    for (size_t i = 0; i < problems->count; i++) {
+        const char *message = problems->items[i].message, *end = NULL;
+
+        for (size_t j = 0; j < ARRAY_SIZE(ends) && end == NULL; j++)
+            end = strstr(message, ends[j]);
+        scoped(mem_freep) char *what =
+            end == NULL ? str_dup(message) : str_ndup(message, (size_t)(end - message));
+
+        if (!problems->items[i].later || str_list_has(&said, what))
+            continue;
+        buf_format(&reason, "%s%s", said.count == 0 ? "" : ", ", what);
+        str_list_add(&said, what);
+    }
+    str_list_done(&said);
+    return buf_take(&reason);
+}
+
+/* --skip-later: a task that only a later version can run is left out, with the reason. */
+static void skip_later(const struct loading *loading, const struct problems *problems,
+                       struct loaded *loaded)
+{
+    const struct task_selection *selection = loading->loader.selection;
+
+    if (selection == NULL || !selection->skip_later || loaded->outcome != LOAD_TASK ||
+        problems->error_count == 0 || problems->error_count > problems->later_count)
+        return;
+    char **reason = &loaded->tasks.items[0]->private_half->skip_reason;
+
+    free(*reason);
+    *reason = later_reason(problems);
+    loaded->outcome = LOAD_SKIPPED;
+}
+
 static void load_file(struct loading *loading, const char *path, bool named)
 {
     scoped(buf_done) struct buf text = {0};
@@ -102,6 +143,7 @@ static void load_file(struct loading *loading, const char *path, bool named)
     loaded.outcome = load_tasks(&loading->loader, &origin, &loaded.tasks, &loaded.line, &problems);
     problems_sort(&problems, 0);
     problems_unique(&problems);
+    skip_later(loading, &problems, &loaded);
     switch (loaded.outcome) {
     case LOAD_NO_TASK:
         if (named)
@@ -185,7 +227,9 @@ static void hand_over(struct loading *loading, struct task_set *ret)
         if (item->outcome == LOAD_UNSELECTED)
             continue;
         set.skipped_count += item->outcome == LOAD_SKIPPED;
-        for (size_t j = item->outcome == LOAD_SKIPPED ? 0 : 1; j < item->tasks.count; j++)
+        if (item->outcome == LOAD_SKIPPED) /* as a whole, whatever rows and variants it has */
+            set.tasks[set.count++] = take(item->tasks.items[0]);
+        for (size_t j = 1; item->outcome != LOAD_SKIPPED && j < item->tasks.count; j++)
             set.tasks[set.count++] = take(item->tasks.items[j]);
     }
     *ret = set;
@@ -239,8 +283,11 @@ int tasks_load(const struct task_query *query, struct task_set *ret, struct prob
     size_t count = problems->error_count - errors_before;
 
     if (count > 0)
-        return error_set(err, ERROR_TASK, "%zu %s in what was to be loaded", count,
-                         count == 1 ? "error" : "errors");
+        return error_set(err, ERROR_TASK, "%zu %s in what was to be loaded%s", count,
+                         count == 1 ? "error" : "errors",
+                         problems->later_count == 0
+                             ? ""
+                             : " (--skip-later leaves out tasks that need a later version)");
     if (loading.count == 0)
         return error_set(err, ERROR_USER, "no task found: a task is a YAML file with a task_id");
     hand_over(&loading, ret);
