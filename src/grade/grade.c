@@ -51,6 +51,11 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
                                        .needs_events = true,
                                        .check_config = commands_efficiency_check,
                                        .evaluate = commands_efficiency_evaluate},
+    [CRITERION_SKILL_TRIGGERED] = {.kind = CRITERION_SKILL_TRIGGERED,
+                                   .name = "skill_triggered",
+                                   .needs_events = true,
+                                   .check_config = skill_triggered_check,
+                                   .evaluate = skill_triggered_evaluate},
 };
 
 /* --- life ------------------------------------------------------------------------------------ */

@@ -172,6 +172,9 @@ static void mistakes_in_commands_are_found_at_load(void **state)
         {CRITERION_COMMAND_EXECUTED, "{\"max_count\":0}", "max_count: 0 is below min_count, 1"},
         {CRITERION_COMMAND_EXECUTED, "{\"min_count\":0,\"max_count\":0}", NULL},
         {CRITERION_COMMAND_EXECUTED, "{\"min_count\":-1}", "/min_count: expected a number from 0"},
+        {CRITERION_SKILL_TRIGGERED, "{\"skill_name\":\"pdf\"}", NULL},
+        {CRITERION_SKILL_TRIGGERED, "{\"skill_name\":\"\"}", "/skill_name: expected the name"},
+        {CRITERION_SKILL_TRIGGERED, "{\"skill_name\":\"office:pdf\"}", "without its plugin"},
     };
 
     (void)state;
@@ -421,6 +424,103 @@ static void a_call_made_to_stall_a_pattern_is_not_passed(void **state)
     json_decref(event.input);
 }
 
+/* --- skills ---------------------------------------------------------------------------------- */
+
+static void judge_skill(const char *params, const struct event *call, bool cut, struct verdict *ret)
+{
+    struct criterion criterion = {.kind = CRITERION_SKILL_TRIGGERED, .params = test_json(params)};
+    struct event copy = *call;
+    struct event_log log = {.events = &copy, .count = 1, .cut = cut};
+    struct grade_input input = {.events = &log, .events_trusted = true};
+
+    assert_int_equal(
+        criterion_types[CRITERION_SKILL_TRIGGERED].evaluate(&criterion, &input, ret, NULL), 0);
+    json_decref(criterion.params);
+}
+
+static void a_skill_is_triggered_by_its_call_or_a_path_into_it(void **state)
+{
+    static const struct {
+        const char *tool, *input;
+        bool triggered;
+    } cases[] = {
+        {"Skill", "{\"skill\":\"pdf\"}", true},
+        {"Skill", "{\"skill\":\"office:pdf\"}", true},
+        {"Skill", "{\"command\":\"office:pdf\"}", true},
+        {"Skill", "{\"skill\":\"pdf-forms\"}", false},
+        {"Skill", "{\"skill\":\"pdf:forms\"}", false},
+        {"Skill", "{}", false},
+        {"Other", "{\"skill\":\"pdf\"}", false},
+        {"Bash", "{\"command\":\"cat .claude/skills/pdf/SKILL.md\"}", true},
+        {"Bash", "{\"command\":\"cat '.claude/skills'/pdf/SKILL.md\"}", true},
+        {"Bash", "{\"command\":\"type skills\\\\pdf\\\\SKILL.md\"}", true},
+        {"Bash", "{\"command\":\"ls skills/skills/pdf/\"}", true},
+        {"Bash", "{\"command\":\"ls skills/pdf\"}", false},
+        {"Bash", "{\"command\":\"ls skills/pdf-forms/x\"}", false},
+        {"Bash", "{\"command\":\"ls skillspdf/x\"}", false},
+        {"Read", "{\"file_path\":\"/p/skills/pdf/SKILL.md\"}", true},
+        {"Edit", "{\"edits\":[{\"path\":\"/p/skills/pdf/SKILL.md\"}]}", true},
+        {"Read", "{\"skills/pdf/\":1}", false},
+        {"Read", NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(verdict_done) struct verdict wanted = {0};
+        scoped(verdict_done) struct verdict unwanted = {0};
+        scoped(mem_freep) char *tool = str_dup(cases[i].tool);
+        scoped(json_freep) json_t *input =
+            cases[i].input == NULL ? NULL : test_json(cases[i].input);
+        struct event call = {
+            .kind = EVENT_TOOL_CALL, .source = EVENT_WIRE, .tool = tool, .input = input};
+
+        judge_skill("{\"skill_name\":\"pdf\"}", &call, false, &wanted);
+        judge_skill("{\"skill_name\":\"pdf\",\"expected_skill\":\"docx\"}", &call, false,
+                    &unwanted);
+        if (wanted.score != (cases[i].triggered ? 1 : 0) || wanted.score + unwanted.score != 1)
+            fail_msg("%s %s: %f, %f, %s", cases[i].tool,
+                     cases[i].input == NULL ? "" : cases[i].input, wanted.score, unwanted.score,
+                     wanted.details);
+        call.kind = EVENT_TOOL_RESULT;
+        verdict_done(&wanted);
+        judge_skill("{\"skill_name\":\"pdf\"}", &call, false, &wanted);
+        assert_true(wanted.score == 0);
+    }
+}
+
+static void only_a_whole_and_witnessed_record_clears_a_skill(void **state)
+{
+    static const struct {
+        const char *params;
+        enum event_source source;
+        bool cut, errored;
+        double score;
+    } cases[] = {
+        {"{\"skill_name\":\"pdf\",\"expected_skill\":\"pdf\"}", EVENT_WIRE, true, false, 1},
+        {"{\"skill_name\":\"pdf\",\"expected_skill\":\"pdf\"}", EVENT_STREAM, false, false, 0},
+        {"{\"skill_name\":\"pdf\",\"expected_skill\":\"\"}", EVENT_WIRE, true, false, 0},
+        {"{\"skill_name\":\"pdf\",\"expected_skill\":\"\"}", EVENT_STREAM, false, true, 0},
+        {"{\"skill_name\":\"docx\",\"expected_skill\":\"\"}", EVENT_WIRE, true, true, 0},
+        {"{\"skill_name\":\"docx\",\"expected_skill\":\"\"}", EVENT_WIRE, false, false, 1},
+    };
+    char tool[] = "Skill";
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(verdict_done) struct verdict verdict = {0};
+        struct event call = {.kind = EVENT_TOOL_CALL,
+                             .source = cases[i].source,
+                             .tool = tool,
+                             .input = test_json("{\"skill\":\"pdf\"}")};
+
+        judge_skill(cases[i].params, &call, cases[i].cut, &verdict);
+        if (verdict.errored != cases[i].errored || verdict.caused_by_agent != cases[i].errored ||
+            verdict.score != cases[i].score)
+            fail_msg("%zu: %f, %s", i, verdict.score, verdict.details);
+        json_decref(call.input);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +534,8 @@ int main(void)
         cmocka_unit_test(a_cut_record_cannot_clear_a_guard),
         cmocka_unit_test(efficiency_is_the_expected_calls_by_those_made),
         cmocka_unit_test(a_call_made_to_stall_a_pattern_is_not_passed),
+        cmocka_unit_test(a_skill_is_triggered_by_its_call_or_a_path_into_it),
+        cmocka_unit_test(only_a_whole_and_witnessed_record_clears_a_skill),
     };
 
     return cmocka_run_group_tests_name("grade_commands", tests, NULL, NULL);

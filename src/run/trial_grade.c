@@ -166,7 +166,7 @@ static bool reads_files(const struct task_private *task)
         enum criterion_kind kind = task->criteria[i].kind;
 
         if (kind != CRITERION_RUN_COMMAND && kind != CRITERION_COMMAND_EXECUTED &&
-            kind != CRITERION_COMMANDS_EFFICIENCY)
+            kind != CRITERION_COMMANDS_EFFICIENCY && kind != CRITERION_SKILL_TRIGGERED)
             return true;
     }
     return false;

@@ -84,6 +84,7 @@ static enum criterion_kind kind_of(const char *name)
         {"command_not_executed", CRITERION_COMMAND_EXECUTED},
         {"classification_match", CRITERION_CLASSIFICATION_MATCH},
         {"commands_efficiency", CRITERION_COMMANDS_EFFICIENCY},
+        {"skill_triggered", CRITERION_SKILL_TRIGGERED},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

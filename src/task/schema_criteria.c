@@ -211,15 +211,21 @@ static const struct block command_executed_block = {.fields = command_executed_f
 static const struct field command_not_executed_fields[] = {COMMAND_FIELDS, {0}};
 static const struct block command_not_executed_block = {.fields = command_not_executed_fields};
 
-/* --- kinds that are not built yet --------------------------------------------------------------
- */
-
 static const struct field skill_triggered_fields[] = {
-    {.name = "skill_name", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "the skill"},
-    {.name = "expected_skill", .types = TYPE_TEXT, .doc = "the skill that should be triggered"},
+    {.name = "skill_name",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc = "the skill, without its plugin"},
+    {.name = "expected_skill",
+     .types = TYPE_TEXT,
+     .doc = "the skill that should be triggered: when it is another one, or empty, this one must "
+            "not be; skill_name when not given"},
     {0},
 };
 static const struct block skill_triggered_block = {.fields = skill_triggered_fields};
+
+/* --- kinds that are not built yet --------------------------------------------------------------
+ */
 
 #define JUDGE_FIELDS                                                                               \
     {.name = "prompt", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "what to judge"},       \
@@ -359,9 +365,9 @@ static const struct kind criterion_kind_rows[] = {
      .block = &command_not_executed_block,
      .doc = "the agent never made such a call"},
     {.name = "skill_triggered",
-     .state = FIELD_LATER,
      .block = &skill_triggered_block,
-     .doc = "the agent used a skill"},
+     .doc = "the agent used a skill, by a call of the Skill tool or by a path skills/NAME/ in a "
+            "call's parameters, exactly when it should"},
     {.name = "llm_judge", .state = FIELD_LATER, .block = &llm_judge_block, .doc = "a model judges"},
     {.name = "agent_judge",
      .state = FIELD_LATER,
