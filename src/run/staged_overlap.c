@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "collect/manifest.h"
+#include "stage/plugins.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -147,36 +148,155 @@ static char *source_of(const struct task_reader *reader, const struct task_publi
     return str_format("starter_files: %s", path);
 }
 
-static int complain(const struct task_reader *reader, const struct task_public *half,
-                    const struct manifest_entry *entry, const struct secret *secret,
-                    struct error **err)
+/* --- the check ------------------------------------------------------------------------------- */
+
+/* One of the trees that the agent gets. */
+struct staged_tree {
+    const struct task_reader *reader;
+    const struct task_public *half;
+    const struct task_private *secret;
+    const struct plugins *plugins; /* the tree is theirs; NULL: it is the workspace */
+    const struct manifest *manifest;
+    const int *layer_fds; /* the last is on top */
+    size_t layer_count;
+};
+
+static char *from_where(const struct staged_tree *tree, const struct manifest_entry *entry)
 {
-    scoped(mem_freep) char *from = source_of(reader, half, entry->path);
+    return tree->plugins != NULL ? plugins_source_of(tree->plugins, entry->path)
+                                 : source_of(tree->reader, tree->half, entry->path);
+}
+
+static int complain(const struct staged_tree *tree, const struct manifest_entry *entry,
+                    const struct secret *secret, struct error **err)
+{
+    scoped(mem_freep) char *from = from_where(tree, entry);
     scoped(mem_freep) char *private_path =
         secret->path == NULL ? str_dup(secret->folder) : path_join(secret->folder, secret->path);
 
     return error_set(err, ERROR_TASK,
-                     "'%s' would be in the agent's workspace as '%s', and has the content of '%s', "
-                     "which the agent must not get: take it out, or name it in "
-                     "sandbox.ignore_patterns",
-                     from, entry->path, private_path);
+                     "'%s' would be in the agent's %s as '%s', and has the content of '%s', which "
+                     "the agent must not get: take it out, or name it in %s.ignore_patterns",
+                     from, tree->plugins != NULL ? "plugins" : "workspace", entry->path,
+                     private_path, tree->plugins != NULL ? "agent" : "sandbox");
 }
 
-/* --- the check ------------------------------------------------------------------------------- */
-
-static int search(const struct task_reader *reader, const struct task_public *half,
-                  const struct manifest *staged, struct secrets *secrets, struct error **err)
+static int read_entry(const struct staged_tree *tree, const struct manifest_entry *entry,
+                      struct buf *ret, struct error **err)
 {
-    if (secrets->count > 0)
-        qsort(secrets->items, secrets->count, sizeof(*secrets->items), compare);
-    for (size_t i = 0; i < staged->count; i++) {
-        const struct manifest_entry *entry = &staged->entries[i];
+    for (size_t i = tree->layer_count; i-- > 0;) {
+        scoped(fd_closep) int fd =
+            fs_open_beneath(tree->layer_fds[i], entry->path, O_RDONLY, 0, FS_NO_LINKS);
+
+        if (fd >= 0)
+            return fs_read_fd(fd, entry->path, TASK_BYTES_MAX, ret, err);
+    }
+    return 0;
+}
+
+/* The line of a task_id at the top of a YAML file; 0: it has none. */
+static unsigned task_id_line(const char *text)
+{
+    unsigned line = 1;
+
+    for (; text != NULL; text = strchr(text, '\n'), line++) {
+        text += line > 1;
+        if (str_starts(text, "task_id") && text[strcspn(text, ":\n")] == ':' &&
+            strspn(text + strlen("task_id"), " \t") + strlen("task_id") == strcspn(text, ":\n"))
+            return line;
+    }
+    return 0;
+}
+
+/* Whatever suite it belongs to, a task file says how its task is graded. */
+static int check_task_file(const struct staged_tree *tree, const struct manifest_entry *entry,
+                           struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    if (entry->size_bytes > TASK_BYTES_MAX ||
+        (!str_ends(entry->path, ".yaml") && !str_ends(entry->path, ".yml")))
+        return 0;
+    int r = read_entry(tree, entry, &text, err);
+    unsigned line = r < 0 ? 0 : task_id_line(buf_text(&text));
+
+    if (line == 0)
+        return r;
+    scoped(mem_freep) char *from = from_where(tree, entry);
+
+    return error_set(err, ERROR_TASK,
+                     "'%s' would be in the agent's %s as '%s', and is a task file (a task_id in "
+                     "line %u), which the agent must not get: take it out, or name it in "
+                     "%s.ignore_patterns",
+                     from, tree->plugins != NULL ? "plugins" : "workspace", entry->path, line,
+                     tree->plugins != NULL ? "agent" : "sandbox");
+}
+
+/*
+ * A link of a plugin leads nowhere in the cell. One that points at the reference is a mistake all
+ * the same: whoever copies the plugin with links followed gives it away.
+ */
+static int check_link(const struct staged_tree *tree, const struct manifest_entry *entry,
+                      struct error **err)
+{
+    const struct task_private *secret = tree->secret;
+    const char *const hidden[] = {secret->task_file, secret->reference_dir, secret->reference_file};
+    scoped(mem_freep) char *from = plugins_source_of(tree->plugins, entry->path);
+    scoped(mem_freep) char *folder = path_dir(from);
+    scoped(mem_freep) char *whole = path_join(folder, entry->target);
+    scoped(mem_freep) char *target = path_normal(whole);
+
+    for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
+        if (hidden[i] != NULL && manifest_path_below(target, hidden[i]))
+            return error_set(err, ERROR_TASK,
+                             "'%s' would be in the agent's plugins as '%s', a link to '%s', which "
+                             "the agent must not get: take it out, or name it in "
+                             "agent.ignore_patterns",
+                             from, entry->path, target);
+    }
+    return 0;
+}
+
+static int search(const struct staged_tree *tree, const struct secrets *secrets, struct error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < tree->manifest->count && r == 0; i++) {
+        const struct manifest_entry *entry = &tree->manifest->entries[i];
         const struct secret *secret = is_file(entry) ? find(secrets, &entry->digest) : NULL;
 
         if (secret != NULL)
-            return complain(reader, half, entry, secret, err);
+            r = complain(tree, entry, secret, err);
+        else if (is_file(entry))
+            r = check_task_file(tree, entry, err);
+        else if (entry->type == MANIFEST_LINK && tree->plugins != NULL)
+            r = check_link(tree, entry, err);
     }
-    return 0;
+    return r;
+}
+
+static int search_all(const struct session *session, const struct task *task,
+                      const struct view *view, struct secrets *secrets, struct error **err)
+{
+    const struct collect_source source = view_collect_source(view);
+    const struct plugins *plugins = view_plugins(view);
+    struct staged_tree tree = {
+        .reader = &session->reader,
+        .manifest = view_manifest(view),
+        .layer_fds = source.layer_fds,
+        .layer_count = source.layer_count,
+    };
+
+    task_split(task, &tree.half, &tree.secret);
+    if (secrets->count > 0)
+        qsort(secrets->items, secrets->count, sizeof(*secrets->items), compare);
+    int r = search(&tree, secrets, err);
+
+    tree.plugins = plugins;
+    tree.manifest = &plugins->layer.manifest;
+    tree.layer_fds = &plugins->layer.tree_fd;
+    tree.layer_count = 1;
+    return r < 0 ? r : search(&tree, secrets, err);
 }
 
 int staged_overlap_check(const struct session *session, struct monitor *monitor,
@@ -188,7 +308,7 @@ int staged_overlap_check(const struct session *session, struct monitor *monitor,
     scoped(layer_done) struct layer reference = {.tree_fd = -1};
 
     task_split(task, &public_half, &private_half);
-    if (view_manifest(view)->count == 0)
+    if (view_manifest(view)->count == 0 && view_plugins(view)->names.count == 0)
         return 0;
     int r = add_task_file(&session->reader, private_half, &secrets, err);
 
@@ -206,5 +326,5 @@ int staged_overlap_check(const struct session *session, struct monitor *monitor,
             r = add_reference(private_half, &reference.manifest, view_manifest(view), &secrets,
                               err);
     }
-    return r < 0 ? r : search(&session->reader, public_half, view_manifest(view), &secrets, err);
+    return r < 0 ? r : search_all(session, task, view, &secrets, err);
 }

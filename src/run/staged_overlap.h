@@ -12,10 +12,11 @@
 #include "task/task.h"
 
 /*
- * ERROR_TASK with both places when a staged file holds the bytes of the task file or of a file of
- * the reference. Empty files of the reference, and those that are equal to the staged file of the
- * same path, are not private; when that leaves none, the task gives its reference away: an error,
- * too. monitor stages the reference, which is then found again by private_stage_make().
+ * ERROR_TASK with both places when a staged file, of the workspace or of a plugin, holds the bytes
+ * of the task file or of a file of the reference, or is any task file. Empty files of the
+ * reference, and those that are equal to the staged file of the same path, are not private; when
+ * that leaves none, the task gives its reference away: an error, too. monitor stages the reference,
+ * which is then found again by private_stage_make().
  */
 must_check int staged_overlap_check(const struct session *session, struct monitor *monitor,
                                     const struct task *task, const struct view *view,

@@ -54,6 +54,13 @@ struct lookup {
 must_check int store_find(struct store *store, const struct lookup *lookup, struct layer *ret,
                           struct error **err) nonnull(1, 2, 3);
 
+/* What this process staged under a key; NULL: nothing. */
+const struct memo *store_memo_find(const struct store *store, const struct sha256 *key)
+    nonnull(1, 2);
+/* Nothing happens when the key is known. */
+void store_memo_add(struct store *store, const struct sha256 *key, const struct sha256 *root)
+    nonnull(1, 2, 3);
+
 /* An entry on its way: a directory that holds `tree` and `manifest.jsonl` when it is complete. */
 struct draft {
     struct store *store;

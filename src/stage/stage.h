@@ -16,7 +16,8 @@
 #define STAGE_COPY_ENTRIES_MAX 256
 #define STAGE_LAYERS_MAX COLLECT_LAYERS_MAX /* more sources are merged into the last layer */
 
-struct view; /* opaque */
+struct view;    /* opaque */
+struct plugins; /* stage/plugins.h */
 
 struct view_source {
     struct store *store;
@@ -46,6 +47,8 @@ must_check int view_fill_cell(const struct view *view, const struct monitor *mon
     nonnull(1, 4);
 /* The composed manifest of the staged workspace. The view owns it. */
 const struct manifest *view_manifest(const struct view *view) nonnull(1);
+/* The agent's plugins. The view owns them. */
+const struct plugins *view_plugins(const struct view *view) nonnull(1);
 struct sha256 view_root(const struct view *view) nonnull(1);
 /* What the root of such a cell is made of. The view owns it. */
 const struct root *view_system(const struct view *view, enum cell_role role) nonnull(1);

@@ -75,7 +75,7 @@ static size_t memo_index(const struct store *store, const struct sha256 *key)
     return low;
 }
 
-static const struct memo *memo_find(const struct store *store, const struct sha256 *key)
+const struct memo *store_memo_find(const struct store *store, const struct sha256 *key)
 {
     size_t i = memo_index(store, key);
 
@@ -83,11 +83,11 @@ static const struct memo *memo_find(const struct store *store, const struct sha2
                                                                             : NULL;
 }
 
-static void memo_add(struct store *store, const struct sha256 *key, const struct sha256 *root)
+void store_memo_add(struct store *store, const struct sha256 *key, const struct sha256 *root)
 {
     size_t i = memo_index(store, key);
 
-    if (memo_find(store, key) != NULL)
+    if (store_memo_find(store, key) != NULL)
         return;
     store->memos = mem_resize(store->memos, store->memo_count + 1, sizeof(*store->memos));
     memmove(store->memos + i + 1, store->memos + i,
@@ -295,7 +295,7 @@ static int add_copy(const struct request *request, struct layer *ret, struct err
 
 static int find_or_add(struct request *request, struct layer *ret, struct error **err)
 {
-    const struct memo *memo = memo_find(request->store, &request->memo_key);
+    const struct memo *memo = store_memo_find(request->store, &request->memo_key);
     int r = memo == NULL ? 1 : find(request, &memo->root, ret, err);
 
     if (r <= 0)
@@ -309,7 +309,7 @@ static int find_or_add(struct request *request, struct layer *ret, struct error 
             r = save_stat_key(request, &ret->root, err);
     }
     if (r == 0)
-        memo_add(request->store, &request->memo_key, &ret->root);
+        store_memo_add(request->store, &request->memo_key, &ret->root);
     return r;
 }
 

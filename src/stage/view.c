@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "stage/plugins.h"
 #include "stage/stage.h"
 
 #define MEMORY_MB_SHOWN 8192
@@ -15,6 +16,7 @@ struct view {
     struct manifest manifest; /* composed */
     struct sha256 root;
     struct root *agent_root, *grader_root;
+    struct plugins plugins;
     struct cell_limits limits;
     bool best_effort;
     char *meminfo, *cpuinfo;
@@ -28,11 +30,20 @@ void view_free(struct view *view)
         layer_done(&view->layers[i]);
     free(view->layers);
     manifest_done(&view->manifest);
+    plugins_done(&view->plugins);
     root_free(view->agent_root);
     root_free(view->grader_root);
     free(view->meminfo);
     free(view->cpuinfo);
     free(view);
+}
+
+static struct view *view_new(void)
+{
+    struct view *view = mem_new(1, sizeof(*view));
+
+    view->plugins.layer.tree_fd = -1;
+    return view;
 }
 
 void view_freep(struct view **view)
@@ -106,6 +117,18 @@ static int stage_source(const struct view_source *from, const struct task_source
     };
 
     return store_add(from->store, STORE_PUBLIC, from->monitor, &stored, ret, err);
+}
+
+static int stage_plugins(const struct view_source *from, struct plugins *ret, struct error **err)
+{
+    const struct plugins_source source = {
+        .store = from->store,
+        .monitor = from->monitor,
+        .reader = from->reader,
+        .agent = &from->task->agent,
+    };
+
+    return plugins_make(&source, ret, err);
 }
 
 /* Overlays and cells take only so many layers: the last ones become one. */
@@ -202,7 +225,7 @@ static int complete(struct view *view, const struct view_source *source,
 
 int view_build(const struct view_source *source, struct view **ret, struct error **err)
 {
-    scoped(view_freep) struct view *view = mem_new(1, sizeof(*view));
+    scoped(view_freep) struct view *view = view_new();
     const struct task_public *task = source->task;
     static const struct task_limits defaults;
 
@@ -216,6 +239,8 @@ int view_build(const struct view_source *source, struct view **ret, struct error
     }
     int r = merge_surplus(view, source->store, err);
 
+    if (r == 0 && task != NULL)
+        r = stage_plugins(source, &view->plugins, err);
     if (r == 0)
         r = complete(view, source, task != NULL ? &task->limits : &defaults, err);
     if (r < 0)
@@ -232,7 +257,7 @@ int view_build_empty(struct store *store, struct view **ret, struct error **err)
 int view_restore(struct store *store, const json_t *layers, const struct task_limits *limits,
                  struct view **ret, struct error **err)
 {
-    scoped(view_freep) struct view *view = mem_new(1, sizeof(*view));
+    scoped(view_freep) struct view *view = view_new();
     size_t count = json_array_size(layers);
 
     if (count > STAGE_LAYERS_MAX)
@@ -265,6 +290,11 @@ const struct manifest *view_manifest(const struct view *view)
 struct sha256 view_root(const struct view *view)
 {
     return view->root;
+}
+
+const struct plugins *view_plugins(const struct view *view)
+{
+    return &view->plugins;
 }
 
 bool view_is_layered(const struct view *view)
@@ -359,6 +389,11 @@ int view_fill_cell(const struct view *view, const struct monitor *monitor, enum 
         spec->mounts[spec->mount_count++] = monitor_worker_mount(monitor);
     if (role == CELL_GRADER && monitor != NULL && monitor_candidate_mount(monitor).fd >= 0)
         spec->mounts[spec->mount_count++] = monitor_candidate_mount(monitor);
+    if (role != CELL_GRADER && view->plugins.layer.tree_fd >= 0) {
+        ASSERT(spec->mount_count < CELL_MOUNTS_MAX);
+        spec->mounts[spec->mount_count++] =
+            (struct cell_mount){.fd = view->plugins.layer.tree_fd, .target = PLUGINS_PATH};
+    }
     add_texts(view, spec);
     add_workspace(view, spec);
     spec->limits = view->limits;
@@ -371,7 +406,11 @@ json_t *view_systems_json(const struct view *view)
 {
     json_t *json = json_object();
 
-    json_put(json, "agent", root_to_json(view->agent_root));
+    json_t *agent = root_to_json(view->agent_root);
+
+    if (view->plugins.names.count > 0)
+        json_put(agent, "plugins", plugins_to_json(&view->plugins));
+    json_put(json, "agent", agent);
     json_put(json, "grading", root_to_json(view->grader_root));
     return json;
 }
@@ -385,6 +424,8 @@ void view_env(const struct view *view, enum cell_role role, struct str_list *ret
 
     cell_env_default(ret);
     root_add_env(root, ret);
+    if (role == CELL_AGENT && view->plugins.names.count > 0)
+        str_list_add_take(ret, plugins_variable(&view->plugins));
     if (ret_cwd == NULL || !str_starts(workdir, workspace))
         return;
     const struct manifest_entry *entry =

@@ -134,6 +134,19 @@ static void check_env(const struct build *build)
     }
 }
 
+static void check_plugins(const struct build *build)
+{
+    const struct node *list = node_find(build->root, "agent.plugins");
+
+    for (size_t i = 0; list != NULL && i < list->count; i++) {
+        const struct node *include = node_get(list->items[i], "include");
+        scoped(mem_freep) char *path = str_format("agent.plugins[%zu].include", i);
+
+        for (size_t j = 0; include != NULL && j < include->count; j++)
+            check_tokens(build, include->items[j]->mark, path, include->items[j]->text);
+    }
+}
+
 static void check_agent(const struct build *build)
 {
     const struct task_public *half = build->task->public_half;
@@ -143,6 +156,7 @@ static void check_agent(const struct build *build)
     for (size_t i = 0; i < half->agent.command.count; i++)
         check_tokens(build, command->mark, "agent.command", half->agent.command.items[i]);
     check_env(build);
+    check_plugins(build);
     if (half->agent.type == AGENT_ORACLE && !has_reference(build->task->private_half))
         build_error(build, type->mark, "agent.type",
                     "the agent type 'oracle' needs a reference, the task has none");

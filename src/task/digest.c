@@ -120,6 +120,10 @@ static json_t *config_json(const struct build *build)
     json_put(object, "script", script_digest(build));
     put_list(object, "command", &half->agent.command);
     put_list(object, "env", &half->agent.env);
+    if (half->agent.plugin_count > 0)
+        json_put(object, "plugins", node_to_json(node_get(agent, "plugins")));
+    if (half->agent.plugin_ignore.count > 0)
+        put_list(object, "plugin_ignore", &half->agent.plugin_ignore);
     json_put_bool(object, "trust_self_reported", node_get_bool(agent, "trust_self_reported"));
     json_put(object, "run_limits", node_to_json(node_get(build->root, "run_limits")));
     json_put(object, "limits", node_to_json(node_find(build->root, "sandbox.limits")));

@@ -191,6 +191,9 @@ void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);
 void build_agent(struct build *build) nonnull(1);
 void build_steps(struct build *build) nonnull(1);
+/* After the private half, whose reference no plugin may lie in. */
+void build_plugins(const struct build *build) nonnull(1);
+void task_plugins_done(struct task_agent *agent) nonnull(1);
 /* What involves several fields; after both halves are made. */
 void build_check(struct build *build) nonnull(1);
 void build_digests(struct build *build) nonnull(1);

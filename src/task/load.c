@@ -210,6 +210,7 @@ static void build_whole(struct build *build)
     build_agent(build);
     build_public(build);
     build_private(build);
+    build_plugins(build);
     build_check(build);
     task->lineage = merge_lineage(build->root, half->suite_root);
     task->resolved = node_to_json(build->root);

@@ -43,7 +43,13 @@ static const struct field plugin_fields[] = {
     {.name = "path",
      .types = TYPE_TEXT,
      .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
-     .doc = "the plugin's root; $VAR and ~ are expanded"},
+     .doc = "the plugin's root, relative to the file that says so; $VAR and ~ are expanded"},
+    {.name = "include",
+     .types = TYPE_LIST,
+     .items = TYPE_TEXT,
+     .standard = "[]",
+     .doc = "patterns of what is taken (!pattern: not) in place of what the plugin's manifests and "
+            "the usual places name"},
     {0},
 };
 static const struct block plugin_block = {.title = "plugin", .fields = plugin_fields};
@@ -119,8 +125,10 @@ static const struct field agent_fields[] = {
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,
      .block = &plugin_block,
-     .state = FIELD_LATER,
-     .doc = "plugins that the agent gets, as a projected copy"},
+     .standard = "[]",
+     .doc = "plugins that the agent gets, at most 8: of each a sealed copy of its manifests and of "
+            "the skills, commands, agents, hooks and the like that they name, in "
+            "/run/closedbook/plugins/NAME; the variable CLOSEDBOOK_PLUGINS lists them"},
     {.name = "system_prompt",
      .types = TYPE_TEXT,
      .state = FIELD_LATER,
@@ -132,8 +140,8 @@ static const struct field agent_fields[] = {
     {.name = "ignore_patterns",
      .types = TYPE_LIST,
      .items = TYPE_TEXT,
-     .state = FIELD_LATER,
-     .doc = "files of plugins that are not copied"},
+     .standard = "[]",
+     .doc = "names and globs of files that no plugin brings"},
     {0},
 };
 const struct block agent_block = {.title = "agent", .fields = agent_fields, .layered = true};

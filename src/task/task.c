@@ -35,6 +35,7 @@ static void public_free(struct task_public *half)
     str_list_done(&half->agent.command);
     str_list_done(&half->agent.env);
     str_list_done(&half->ignore_patterns);
+    task_plugins_done(&half->agent);
     task_root_done(&half->root);
     free(half);
 }

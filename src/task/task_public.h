@@ -18,6 +18,16 @@ enum task_agent_type {
     AGENT_NONE,
 };
 
+#define TASK_PLUGINS_MAX 8
+
+/* A plugin of the agent: what it gets of it is a projection (stage/plugins.h). */
+struct task_plugin {
+    char *path;              /* absolute */
+    struct str_list include; /* patterns, "!" takes back; empty: what its manifests name */
+    char *file;              /* position for errors */
+    unsigned line;
+};
+
 struct task_agent {
     enum task_agent_type type;
     char *model;             /* NULL: none */
@@ -25,6 +35,9 @@ struct task_agent {
     struct str_list command; /* AGENT_EXEC: argv, "{prompt}" anywhere in a word */
     struct str_list env;     /* "NAME=value", already resolved against the allowlist */
     bool trust_self_reported;
+    struct task_plugin *plugins;
+    size_t plugin_count;
+    struct str_list plugin_ignore; /* patterns of what no plugin brings */
 };
 
 enum task_source_kind { SOURCE_TEMPLATE_DIR, SOURCE_STARTER_FILES, SOURCE_INPUT_DIR };

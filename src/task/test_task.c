@@ -162,7 +162,13 @@ static void complains_about_agents(void **state)
         {AGENT("type: nop, allowed_tools: [Bash]"),
          "warning 5:20 agent.allowed_tools: has no effect for the agent type 'nop'\n"},
         {AGENT("type: nop, plugins: [{type: local, path: x}]"),
-         "5:20 agent.plugins: 'plugins' is not in this version\n"},
+         "5:50 agent.plugins[0].path: 'FOLDER/x' cannot be opened: No such file or directory\n"},
+        {AGENT("type: nop, plugins: [{path: $NOT_SET}]"),
+         "5:37 agent.plugins[0].path: the variable 'NOT_SET' is not set\n"},
+        {AGENT("type: nop, plugins: [{path: ., include: [../x, '$REFERENCE_DIR/x']}]"),
+         "5:50 agent.plugins[0].include: a pattern below the plugin's root expected, without a "
+         "leading '/' and '..', found '../x'\n5:56 agent.plugins[0].include: $REFERENCE_DIR: the "
+         "agent has no such folder, only graders do\n"},
         {AGENT("type: nop, modl: x"), "5:20 agent.modl: unknown key, did you mean 'model'?\n"},
         {AGENT("type: script"),
          "5:15 agent.script: required by the agent type 'script', found nothing\n"},
