@@ -174,8 +174,8 @@ int task_inputs_load(const struct task_inputs *inputs, const struct task_reader 
                          "no task named, and neither tasks/ nor tests/tasks/ is here; name a task "
                          "file or a folder of them");
 
-    const struct task_query query = {&inputs->paths, reader, &inputs->overrides, &inputs->selection,
-                                     0};
+    const struct task_query query = {
+        &inputs->paths, reader, &inputs->overrides, &inputs->selection, 0, NULL, NULL};
     int r = tasks_load(&query, ret, &problems, err);
 
     print_problems(&problems, verbose);

@@ -79,7 +79,7 @@ static void load(const struct suite *suite, unsigned repeats, struct run_plan *r
 {
     const struct task_overrides overrides = {0};
     const struct task_selection selection = {0};
-    const struct task_query query = {&suite->paths, &reader, &overrides, &selection, 0};
+    const struct task_query query = {&suite->paths, &reader, &overrides, &selection, 0, NULL, NULL};
     scoped(problems_done) struct problems problems = {0};
     struct task_set set = {0};
 

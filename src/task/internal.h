@@ -71,7 +71,9 @@ struct loader {
     struct str_list dirs, dir_roots; /* folders looked at, and their roots */
     struct str_list names;           /* of experiments: "NAME" or "NAME\nFOLDER" */
     struct experiment **experiments; /* of these names; NULL: cannot be used */
-    size_t task_count, task_max;     /* made so far, of rows and variants, too; how many may be */
+    task_visit *visit;               /* as in struct task_query */
+    void *visit_context;
+    size_t task_count, task_max; /* made so far, of rows and variants, too; how many may be */
 };
 
 /* Reads flags and -D; mistakes become problems. */
@@ -115,6 +117,7 @@ struct build {
     const struct node *raw;                 /* as read */
     struct node *file;                      /* the task as its file says, checked */
     struct node *root;                      /* the layers merged */
+    const struct node *first_root;          /* of the first row and variant; NULL: none yet */
     const struct dataset_row *row;          /* NULL: no dataset */
     const struct dataset *dataset;          /* of the row */
     const struct variant *variant;          /* NULL: no experiment */

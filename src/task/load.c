@@ -207,6 +207,8 @@ static void build_whole(struct build *build)
             task->repeats = build->variant->repeats;
     }
     merge_all(build);
+    if (build->first_root == NULL)
+        build->first_root = build->root;
     build_agent(build);
     build_public(build);
     build_private(build);
@@ -320,6 +322,28 @@ static void build_rows(struct build *build, struct task_list *list)
     build->dataset = NULL;
 }
 
+static enum load_outcome make_tasks(struct build *build, struct task_list *ret)
+{
+    build->suite =
+        loader_suite(build->loader, build->task->private_half->task_dir, build->schema.problems);
+    if (build->suite->experiment_broken)
+        return LOAD_TASK; /* with errors, so that nothing comes of it */
+    if (node_get(build->file, "dataset") != NULL)
+        build_rows(build, ret);
+    else
+        build_variants(build, ret);
+    return ret->count > 1 ? LOAD_TASK : LOAD_UNSELECTED;
+}
+
+static void show(const struct build *build)
+{
+    const struct loader *loader = build->loader;
+    struct task_seen seen = {build->origin, build->raw, build->first_root};
+
+    if (loader->visit != NULL)
+        loader->visit(loader->visit_context, &seen);
+}
+
 enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
                              struct task_list *ret, unsigned *ret_line, struct problems *problems)
 {
@@ -329,8 +353,10 @@ enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
     const struct node *root = yaml_read(&arena, origin, problems);
     const struct member *id = node_member(root, "task_id");
 
-    if (root == NULL)
+    if (root == NULL) {
+        show(&build);
         return LOAD_BROKEN;
+    }
     if (id == NULL)
         return LOAD_NO_TASK;
     build.raw = root;
@@ -352,12 +378,9 @@ enum load_outcome load_tasks(struct loader *loader, const struct origin *origin,
     if (unmet != NULL ||
         (half->skip_reason != NULL && (selection == NULL || !selection->include_skipped)))
         return LOAD_SKIPPED;
-    build.suite = loader_suite(loader, half->task_dir, problems);
-    if (build.suite->experiment_broken)
-        return LOAD_TASK; /* with errors, so that nothing comes of it */
-    if (node_get(build.file, "dataset") != NULL)
-        build_rows(&build, ret);
-    else
-        build_variants(&build, ret);
-    return ret->count > 1 || problems->error_count > errors_before ? LOAD_TASK : LOAD_UNSELECTED;
+
+    enum load_outcome outcome = make_tasks(&build, ret);
+
+    show(&build);
+    return problems->error_count > errors_before ? LOAD_TASK : outcome;
 }

@@ -18,7 +18,8 @@ struct member {
     const char *key;
     struct mark mark; /* of the key */
     struct node *value;
-    bool merged; /* by `<<` */
+    bool merged;         /* by `<<` */
+    unsigned start, end; /* of the key, as node.start and node.end */
 };
 
 struct node {
@@ -27,6 +28,9 @@ struct node {
     unsigned height; /* levels, 1 for a scalar */
     size_t weight;   /* nodes in it after alias expansion; 0 while it is being read */
     struct mark mark;
+    /* Characters before it and up to its end in the file, a byte order mark not counted; 0 and 0:
+     * not from a file. Quotes and brackets are in it, comments behind it are not. */
+    unsigned start, end;
     const char *text; /* scalars: as written */
     union {
         bool truth;

@@ -108,13 +108,25 @@ struct task_set {
     size_t skipped_count; /* of tasks */
 };
 
+/* A task file as it was read, for who looks at more than what loads. Borrowed during the call. */
+struct origin; /* problems.h */
+struct node;   /* node.h */
+struct task_seen {
+    const struct origin *origin;
+    const struct node *file;   /* as written; NULL: it cannot be read as YAML */
+    const struct node *merged; /* with all layers, of its first row and variant; NULL: none */
+};
+typedef void task_visit(void *context, const struct task_seen *seen);
+
 /* Which tasks to load and how. Borrowed. */
 struct task_query {
     const struct str_list *paths; /* files and directories */
     const struct task_reader *reader;
     const struct task_overrides *overrides;
     const struct task_selection *selection;
-    size_t max_tasks; /* those of rows and variants counted; 0: TASKS_MAX */
+    size_t max_tasks;  /* those of rows and variants counted; 0: TASKS_MAX */
+    task_visit *visit; /* called for each task file that is selected, broken ones too; NULL: none */
+    void *visit_context;
 };
 
 /*

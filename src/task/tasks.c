@@ -269,6 +269,8 @@ int tasks_load(const struct task_query *query, struct task_set *ret, struct prob
 
     loader_init(&loading.loader, query->reader, query->overrides, problems);
     loading.loader.selection = query->selection;
+    loading.loader.visit = query->visit;
+    loading.loader.visit_context = query->visit_context;
     if (query->max_tasks != 0)
         loading.loader.task_max = query->max_tasks;
     if (problems->error_count > errors_before)

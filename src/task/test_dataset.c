@@ -57,8 +57,13 @@ static int tear_down(void **state)
 static void load(struct fixture *fixture, const char *task)
 {
     struct task_reader reader = {test_open, &fixture->reader};
-    const struct task_query query = {&fixture->paths, &reader, &fixture->overrides,
-                                     &fixture->selection, fixture->max_tasks};
+    const struct task_query query = {&fixture->paths,
+                                     &reader,
+                                     &fixture->overrides,
+                                     &fixture->selection,
+                                     fixture->max_tasks,
+                                     NULL,
+                                     NULL};
 
     forget(fixture);
     test_write(fixture->folder, "t.yaml", task);

@@ -59,8 +59,8 @@ static int tear_down(void **state)
 static void load(struct fixture *fixture, const char *experiment)
 {
     struct task_reader reader = {test_open, &fixture->reader};
-    const struct task_query query = {&fixture->paths, &reader, &fixture->overrides,
-                                     &fixture->selection, 0};
+    const struct task_query query = {
+        &fixture->paths, &reader, &fixture->overrides, &fixture->selection, 0, NULL, NULL};
 
     if (experiment != NULL)
         test_write(fixture->folder, "experiments/e.yaml", experiment);

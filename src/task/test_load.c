@@ -27,7 +27,8 @@ static void load(struct load *load, const char *folder, const char *name)
 
     str_list_add(&load->paths, path);
 
-    const struct task_query query = {&load->paths, &reader, &load->overrides, &load->selection, 0};
+    const struct task_query query = {&load->paths, &reader, &load->overrides, &load->selection, 0,
+                                     NULL,         NULL};
 
     load->r = tasks_load(&query, &load->set, &load->problems, &err);
     assert_int_equal(load->r == 0, err == NULL);

@@ -159,6 +159,8 @@ static struct node *read_scalar(struct yaml_reader *reader, const yaml_event_t *
         complain(reader, mark, "a NUL character in a text");
     node->text = arena_text(reader->arena, value, length);
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    node->start = (unsigned)event->start_mark.index;
+    node->end = (unsigned)event->end_mark.index;
     node_resolve(node);
     remember(reader, event->data.scalar.anchor, node);
     return count_in(reader, node, mark);
@@ -181,6 +183,8 @@ static struct node *begin(struct yaml_reader *reader, const yaml_event_t *event,
     if (count_in(reader, node, mark) == NULL)
         return NULL;
     node->weight = 0;
+    node->start = (unsigned)event->start_mark.index;
+    node->end = (unsigned)event->end_mark.index;
     remember(reader, is_map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
              node);
     return node;
@@ -198,6 +202,23 @@ static void measure(struct node *node)
     }
 }
 
+/* Of what an event began; an alias ends itself, not where its anchor does. */
+static unsigned end_of(const struct node *node, const yaml_event_t *event)
+{
+    return event->type == YAML_ALIAS_EVENT ? (unsigned)event->end_mark.index : node->end;
+}
+
+/* A list or map in brackets ends behind them, another one behind the last thing in it. */
+static void note_end(struct node *node, const yaml_event_t *start, const yaml_event_t *end)
+{
+    bool is_flow = node->kind == NODE_MAP
+                       ? start->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
+                       : start->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;
+
+    if (is_flow)
+        node->end = (unsigned)end->end_mark.index;
+}
+
 static struct node *read_list(struct yaml_reader *reader, const yaml_event_t *start, unsigned depth)
 {
     struct node *list = begin(reader, start, depth);
@@ -210,6 +231,10 @@ static struct node *read_list(struct yaml_reader *reader, const yaml_event_t *st
         bool at_end = event.type == YAML_SEQUENCE_END_EVENT;
         struct node *item = at_end ? NULL : read_value(reader, &event, depth + 1);
 
+        if (at_end)
+            note_end(list, start, &event);
+        else if (item != NULL)
+            list->end = end_of(item, &event);
         yaml_event_delete(&event);
         if (at_end) {
             measure(list);
@@ -333,10 +358,13 @@ static struct node *read_map(struct yaml_reader *reader, const yaml_event_t *sta
         if (!next(reader, &event))
             return NULL;
         if (event.type == YAML_MAPPING_END_EVENT) {
+            note_end(map, start, &event);
             yaml_event_delete(&event);
             break;
         }
-        struct member member = {.mark = mark_of(reader, event.start_mark)};
+        struct member member = {.mark = mark_of(reader, event.start_mark),
+                                .start = (unsigned)event.start_mark.index,
+                                .end = (unsigned)event.end_mark.index};
         bool is_merge = event.type == YAML_SCALAR_EVENT &&
                         event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
                         strcmp((const char *)event.data.scalar.value, "<<") == 0;
@@ -346,6 +374,8 @@ static struct node *read_map(struct yaml_reader *reader, const yaml_event_t *sta
         if (member.key == NULL || !next(reader, &event))
             return NULL;
         member.value = read_value(reader, &event, depth + 1);
+        if (member.value != NULL)
+            map->end = end_of(member.value, &event);
         yaml_event_delete(&event);
         if (member.value == NULL)
             return NULL;
