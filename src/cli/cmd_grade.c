@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -12,12 +13,13 @@
 
 struct values {
     uint64_t parallel;
-    bool json, no_progress;
+    bool trust_host_steps, json, no_progress;
     const char *colour, *allow_tier;
 };
 
 static const struct cli_option rows[] = {
     ALLOW_TIER_ROW(struct values),
+    TRUST_HOST_STEPS_ROW(struct values),
     {.kind = OPTION_NUMBER,
      .short_name = 'j',
      .long_name = "jobs",
@@ -128,7 +130,11 @@ static int grade(struct job *job, struct error **err)
         .observer = run_screen_observer(screen),
         .stop = interrupt_watch(),
         .parallel = (unsigned)values->parallel,
+        .trust_host_steps = values->trust_host_steps,
     };
+
+    if (values->trust_host_steps)
+        log_warn("%s", TRUST_HOST_STEPS_WARNING);
     int r = run_grade(&run, err);
 
     run_screen_end(screen);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -25,7 +26,8 @@ struct values {
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
     const char *verify_host, *allow_tier;
     const char *run_dir, *resume, *junit, *markdown, *colour, *min_pass_rate, *max_errors;
-    bool preflight, json, no_progress, allow_empty, fail_fast, retry_errors, rerun_failed;
+    bool trust_host_steps, preflight, json, no_progress, allow_empty, fail_fast, retry_errors,
+        rerun_failed;
 };
 
 #define SHARED_ROWS                                                                                \
@@ -82,6 +84,7 @@ struct values {
          .min = 1,                                                                                 \
          .max = UINT32_MAX,                                                                        \
          .help = "start nothing more after N errors"},                                             \
+        TRUST_HOST_STEPS_ROW(struct values),                                                       \
         {.kind = OPTION_FLAG,                                                                      \
          .long_name = "preflight",                                                                 \
          .offset = offsetof(struct values, preflight),                                             \
@@ -391,6 +394,7 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
         .stop = interrupt_watch(),
         .parallel = (unsigned)values->parallel,
         .preflight = values->preflight,
+        .trust_host_steps = values->trust_host_steps,
         .fail_fast = values->fail_fast,
         .stop_after_errors = values->stop_after_errors,
         .retry_errors = values->retry_errors,
@@ -399,6 +403,9 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
         .grading = job->grading,
     };
     scoped(host_watch_freep) struct host_watch *watch = NULL;
+
+    if (values->trust_host_steps)
+        log_warn("%s", TRUST_HOST_STEPS_WARNING);
     int r = watch_host(job, &watch, err);
 
     if (r == 0)

@@ -28,6 +28,17 @@ extern const char *const allow_tier_choices[];
         .help = "C: cells of landlock and seccomp alone will do where there are no namespaces"     \
     }
 
+/* The row of a command that runs steps; its values have `bool trust_host_steps`. */
+#define TRUST_HOST_STEPS_ROW(type)                                                                 \
+    {                                                                                              \
+        .kind = OPTION_FLAG, .long_name = "trust-host-steps",                                      \
+        .offset = offsetof(type, trust_host_steps),                                                \
+        .help = "run pre_run and post_run without a cell, as you; recorded"                        \
+    }
+/* What is said to whoever gives it. */
+#define TRUST_HOST_STEPS_WARNING                                                                   \
+    "--trust-host-steps: pre_run and post_run run on the bare host, as this user"
+
 /* Rows for a command whose values struct is `type`. */
 #define TASK_FLAG_ROWS(type)                                                                       \
     {.kind = OPTION_LIST,                                                                          \

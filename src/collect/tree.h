@@ -22,8 +22,10 @@ struct tree_rules {
     const struct str_list *leave_out; /* these paths and all below */
     const struct str_list *hollow;    /* these directories and files are kept, but empty */
     const struct str_list *only;      /* when not NULL: only what these patterns match, and below */
-    bool skip_runs;                   /* directories that hold a run.json are left out */
-    bool keep_links;                  /* links that lead out of the source are kept as text */
+    /* directories of the copy whose own files everybody may execute */
+    const struct str_list *executable;
+    bool skip_runs;   /* directories that hold a run.json are left out */
+    bool keep_links;  /* links that lead out of the source are kept as text */
     bool public_only; /* what not everybody may read is left out, FIFOs, sockets and devices too */
     uint64_t max_entries, max_bytes; /* 0: no limit but the walk's */
 };

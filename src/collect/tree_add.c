@@ -157,12 +157,24 @@ static int copy_bytes(struct adding *adding, int from, int to, struct manifest_e
     return 0;
 }
 
+/* What runs in place of a program may lack the bit where it comes from. */
+static mode_t mode_of(const struct adding *adding, mode_t mode, const char *path)
+{
+    const struct str_list *list = adding->rules->executable;
+
+    if (list == NULL || list->count == 0)
+        return mode & MANIFEST_MODE_BITS;
+    scoped(mem_freep) char *parent = path_dir(path);
+
+    return (mode | (str_list_has(list, parent) ? 0111 : 0)) & MANIFEST_MODE_BITS;
+}
+
 static int add_file(struct adding *adding, int from, const struct stat *status, char *path,
                     struct error **err)
 {
     struct manifest_entry entry = {.path = path,
                                    .type = MANIFEST_FILE,
-                                   .mode = status->st_mode & MANIFEST_MODE_BITS,
+                                   .mode = mode_of(adding, status->st_mode, path),
                                    .size_bytes = (uint64_t)status->st_size};
     const struct timespec times[2] = {status->st_mtim, status->st_mtim};
     uint64_t max = adding->rules->max_bytes;

@@ -38,7 +38,7 @@ const char *__asan_default_options(void)
 
 /* All that the arguments of any operation can say. */
 struct options {
-    struct str_list ignore, leave_out, hollow, only;
+    struct str_list ignore, leave_out, hollow, only, executable;
     struct tree_rules rules;
     struct tree_copy copy;
     struct gather_input gather;
@@ -53,6 +53,7 @@ static void options_done(struct options *options)
     str_list_done(&options->leave_out);
     str_list_done(&options->hollow);
     str_list_done(&options->only);
+    str_list_done(&options->executable);
 }
 
 /* "--name=value": the value, NULL when arg is something else. */
@@ -113,6 +114,12 @@ static bool add_only(struct options *options, const char *value)
     return true;
 }
 
+static bool add_executable(struct options *options, const char *value)
+{
+    str_list_add(&options->executable, value);
+    return true;
+}
+
 static bool set_mount_point(struct options *options, const char *value)
 {
     options->copy.mount_point = value;
@@ -167,6 +174,7 @@ static const struct {
     {"--leave-out", add_leave_out},
     {"--hollow", add_hollow},
     {"--only", add_only},
+    {"--executable", add_executable},
     {"--mount-point", set_mount_point},
     {"--file", set_file},
     {"--max-entries", set_max_entries},
@@ -200,6 +208,7 @@ static int parse_args(char **args, struct options *options, struct error **err)
     options->rules.ignore = &options->ignore;
     options->rules.leave_out = &options->leave_out;
     options->rules.hollow = &options->hollow;
+    options->rules.executable = &options->executable;
     options->rules.only = options->only.count > 0 ? &options->only : NULL;
     options->rules.max_bytes = options->max_bytes;
     return 0;

@@ -56,6 +56,11 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
                                    .needs_events = true,
                                    .check_config = skill_triggered_check,
                                    .evaluate = skill_triggered_evaluate},
+    [CRITERION_CLI_CALLED] = {.kind = CRITERION_CLI_CALLED,
+                              .name = "cli_called",
+                              .needs_workspace = true,
+                              .check_config = cli_called_check,
+                              .evaluate = cli_called_evaluate},
 };
 
 /* --- life ------------------------------------------------------------------------------------ */

@@ -40,6 +40,7 @@ struct grade_command {
 };
 struct grade_command_result {
     bool timed_out;
+    bool stopped;  /* ended because the run was interrupted */
     int exit_code; /* -1: signal */
     int term_signal;
     bool missing_tool; /* 126/127 whose cause lies outside the workspace, checked before the run */

@@ -59,6 +59,7 @@ const struct field trial_fields[] = {
     {"timing_ms.grade", FIELD_MS, AT(timing_ms.grade)},
     {"timing_ms.total", FIELD_MS, AT(timing_ms.total)},
     {"steps", FIELD_ANY, AT(steps)},
+    {"mocks", FIELD_ANY, AT(mocks)},
     {"lineage", FIELD_OBJECT, AT(lineage)},
     {"started_unix_ms", FIELD_DATE, AT(started_unix_ms)},
     {"ended_unix_ms", FIELD_DATE, AT(ended_unix_ms)},

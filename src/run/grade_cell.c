@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "run/grade_cell_internal.h"
 #include "run/limits.h"
+#include "run/mocks.h"
 #include "run/services.h"
 
 /*
@@ -38,24 +39,15 @@ static void add_suite_variable(struct grade_cell *cell, const char *name)
     add_variable(cell, name, moved);
 }
 
-static void put_first_in_path(struct str_list *env, const char *dir)
-{
-    for (size_t i = 0; i < env->count; i++) {
-        if (!str_starts(env->items[i], "PATH="))
-            continue;
-        char *longer = str_format("PATH=%s:%s", dir, env->items[i] + strlen("PATH="));
-
-        free(env->items[i]);
-        env->items[i] = longer;
-    }
-}
-
 static void make_env(struct grade_cell *cell)
 {
     const struct private_stage *stage = cell->options.private_stage;
 
-    view_env(cell->options.view, CELL_GRADER, &cell->env, NULL);
-    put_first_in_path(&cell->env, CELL_CANDIDATE_DIR);
+    for (char **item = environ; cell->options.operator_env && *item != NULL; item++)
+        str_list_add(&cell->env, *item);
+    if (!cell->options.operator_env)
+        view_env(cell->options.view, CELL_GRADER, &cell->env, NULL);
+    mocks_put_first(&cell->env, CELL_CANDIDATE_DIR);
     if (cell->options.limits != NULL)
         limits_env(cell->options.limits, &cell->env);
     add_variable(cell, "CLOSEDBOOK_TRIAL", cell->trial_path);
@@ -212,8 +204,8 @@ static int wait_command(struct grade_cell *cell, uint32_t process, int *fds,
     uint64_t deadline_ns = clock_ns() + run->limits->timeout_ms * 1000000u;
     enum cell_wait_result end;
     struct cell_exit status = {0};
-    int r = cell_wait(cell->cell, process, &(struct cell_patience){captures, 2, deadline_ns, NULL},
-                      &end, &status, err);
+    const struct cell_patience patience = {captures, 2, deadline_ns, cell->options.stop};
+    int r = cell_wait(cell->cell, process, &patience, &end, &status, err);
 
     fds[0] = captures[0].fd;
     fds[1] = captures[1].fd;
@@ -225,7 +217,8 @@ static int wait_command(struct grade_cell *cell, uint32_t process, int *fds,
                          cell_candidate_failures(cell->cell), buf_text(&result->err));
     result->out_cut = captures[0].bytes_seen > result->out.size_bytes;
     result->err_cut = captures[1].bytes_seen > result->err.size_bytes;
-    result->timed_out = end != CELL_EXITED;
+    result->timed_out = end == CELL_DEADLINE;
+    result->stopped = end == CELL_STOPPED;
     result->exit_code = end == CELL_EXITED ? status.exit_code : -1;
     result->term_signal = end == CELL_EXITED ? status.term_signal : 0;
     return end == CELL_EXITED ? 0 : restart(cell, err);

@@ -116,6 +116,9 @@ static int fill_system(const struct grade_cell *cell, struct cell_spec *spec, st
     int r = view_fill_cell(options->view, has_work ? options->monitor : NULL, grade_cell_role(cell),
                            spec, err);
 
+    /* A harness cell is made like an agent's, which has no worker. */
+    if (r == 0 && options->is_harness && !grade_cell_has_nothing_to_apply(cell))
+        return add_mount(spec, monitor_worker_mount(options->monitor), err);
     if (r < 0 || has_work || !grade_cell_has_candidates(cell))
         return r;
     return add_mount(spec, monitor_candidate_mount(options->monitor), err);

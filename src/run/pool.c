@@ -14,6 +14,8 @@
 #include "run/pool_child.h"
 #include "run/preflight.h"
 #include "run/staged.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
 
 #define TICK_MS 100
 #define COMMIT_NS 20000000u
@@ -137,6 +139,32 @@ static int connect_trial(struct pool *pool, struct monitor **ret, struct error *
     return monitor_connect(control, ret, err);
 }
 
+/* Steps of the host that are trusted run by the server without walls; most trials have none. */
+static int connect_bare_host(struct pool *pool, const struct task *task, struct monitor **ret,
+                             struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    struct monitor *control = NULL;
+
+    task_split(task, &public_half, &private_half);
+    if (!pool->options->trust_host_steps ||
+        private_half->pre_run_count + private_half->post_run_count == 0)
+        return 0;
+    int r = session_monitor(pool->options->session, CELL_TEMPDIR, &control, err);
+
+    return r < 0 ? r : monitor_connect(control, ret, err);
+}
+
+/* The connection lives on in the trial's process alone. */
+static void let_go(struct monitor *monitor)
+{
+    if (monitor == NULL)
+        return;
+    monitor_forget(monitor);
+    monitor_free(monitor);
+}
+
 static int fork_trial(struct pool *pool, struct slot *slot, const struct pool_child *child,
                       struct error **err)
 {
@@ -177,12 +205,15 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
     const struct pool_options *options = pool->options;
     const struct planned_trial *trial = trial_of(pool, index);
     scoped(fd_closep) int dir_fd = -1;
-    struct monitor *monitor = NULL;
+    const struct task *task = options->plan->tasks.tasks[trial->task_index];
+    struct monitor *monitor = NULL, *bare_host = NULL;
 
-    stage_for(pool, options->plan->tasks.tasks[trial->task_index]);
+    stage_for(pool, task);
 
     int r = run_dir_open_trial(options->run, trial->path, options->work == POOL_RUN, &dir_fd, err);
 
+    if (r == 0)
+        r = connect_bare_host(pool, task, &bare_host, err);
     if (r == 0)
         r = connect_trial(pool, &monitor, err);
     if (r < 0)
@@ -193,14 +224,14 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
         .staged = &pool->staged,
         .trial = trial,
         .monitor = monitor,
+        .bare_host = bare_host,
         .dir_fd = dir_fd,
     };
 
     journal(pool, options->work == POOL_RUN ? "start" : "grade", trial->id, NULL);
     r = fork_trial(pool, slot, &child, err);
-    /* The connection lives on in the trial's process alone. */
-    monitor_forget(monitor);
-    monitor_free(monitor);
+    let_go(monitor);
+    let_go(bare_host);
     if (r < 0)
         return r;
     slot->trial = index;

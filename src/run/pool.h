@@ -43,6 +43,7 @@ struct pool_options {
     enum pool_work work;
     unsigned parallel;
     bool grading;               /* POOL_RUN: grade, too */
+    bool trust_host_steps;      /* pre_run and post_run of the host run without a cell */
     bool preflight;             /* attack a twin of each distinct cell first */
     bool fail_fast;             /* stop starting trials after the first that did not pass */
     uint64_t stop_after_errors; /* 0: never */

@@ -10,7 +10,8 @@ struct pool_child {
     const struct pool_options *options;
     const struct staged *staged;
     const struct planned_trial *trial;
-    struct monitor *monitor; /* the trial's own connection */
+    struct monitor *monitor;   /* the trial's own connection */
+    struct monitor *bare_host; /* another, see struct trial_job; NULL: none */
     int dir_fd;
 };
 

@@ -50,6 +50,7 @@ static int run_pool(struct run *run, enum pool_work work, struct error **err)
         .parallel = run->parallel,
         .grading = run->grading,
         .preflight = run->preflight,
+        .trust_host_steps = run->trust_host_steps,
         .fail_fast = run->fail_fast,
         .stop_after_errors = run->stop_after_errors,
         .stop = run->stop,

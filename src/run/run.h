@@ -20,6 +20,7 @@ struct run {
     const volatile int *stop;
     unsigned parallel;
     bool preflight, fail_fast;
+    bool trust_host_steps;
     uint64_t stop_after_errors;
     bool retry_errors, rerun_failed, force; /* run_resume() only */
     bool grading;

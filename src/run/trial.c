@@ -114,6 +114,9 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     record->timing_ms.stage = ns_to_ms(job->stage_ns);
     begin_integrity(job, public_half->agent.type == AGENT_ORACLE, record);
     begin_view(job, record);
+    if (job->bare_host != NULL)
+        str_list_add(&record->integrity_reasons,
+                     "--trust-host-steps: steps of the host ran on the bare host");
 }
 
 char *trial_input_dir(const struct trial_job *job)

@@ -19,8 +19,10 @@ struct trial_job {
     const struct view *view;
     const struct private_stage *private_stage;
     struct monitor *monitor; /* a connection of this trial's own */
-    int script_fd;           /* program of a script agent, -1: none */
-    int dir_fd;              /* the trial's directory */
+    /* Another one, to a server without walls: the steps of the host run there. NULL: in cells. */
+    struct monitor *bare_host;
+    int script_fd; /* program of a script agent, -1: none */
+    int dir_fd;    /* the trial's directory */
     const char *run_id, *trial_id, *variant_id;
     unsigned replicate;
     bool grading;             /* false: `execute` */

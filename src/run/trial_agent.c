@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "run/limits.h"
+#include "run/mocks.h"
 #include "run/oracle.h"
 #include "run/services.h"
 #include "run/steps.h"
@@ -73,35 +74,66 @@ static int add_script(const struct agent_turn *turn, struct cell_spec *spec, str
     return 0;
 }
 
-/* With services the cell begins without a program; the agent's comes when they are ready. */
-static int start_beside_services(const struct trial_job *job, struct cell_spec *spec,
-                                 struct agent_run *run, struct error **err)
+static int run_services(const struct trial_job *job, struct cell *cell, const char *const *envp,
+                        struct error **err)
+{
+    const struct task_public *half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &half, &private_half);
+    const struct services services = {
+        .items = half->services,
+        .count = half->service_count,
+        .shell = "/bin/sh",
+        .envp = envp,
+        .stop = job->stop,
+    };
+
+    return services_start(cell, &services, err);
+}
+
+static int run_agent_steps(const struct trial_job *job, struct trial_record *record,
+                           struct cell *cell, const char *const *envp, struct error **err)
+{
+    struct steps_place place = {.cell = cell, .envp = envp};
+    int r = 0;
+
+    if (!steps_are_in_agent(job))
+        return 0;
+    r = grade_cell_shell(job->view, CELL_AGENT, &place.shell, err);
+    return r < 0 ? r : steps_in_agent(job, record, &place, err);
+}
+
+/*
+ * Where something comes before the agent the cell begins without a program: steps first, as they
+ * may make what a service needs; the agent's program when all are ready.
+ */
+static int start_in_order(const struct trial_job *job, struct trial_record *record,
+                          struct cell_spec *spec, struct agent_run *run, struct error **err)
 {
     const struct task_public *half = NULL;
     const struct task_private *private_half = NULL;
     const struct cell_command command = spec->command;
 
     task_split(job->task, &half, &private_half);
-    if (half->service_count == 0 || command.argv == NULL)
-        return cell_start(job->monitor, spec, &run->cell, err);
-    const struct services services = {
-        .items = half->services,
-        .count = half->service_count,
-        .shell = "/bin/sh",
-        .envp = command.envp,
-        .stop = job->stop,
-    };
+    bool has_services = half->service_count > 0 && command.argv != NULL;
 
-    spec->command = (struct cell_command){0};
+    if (command.argv == NULL || has_services || steps_are_in_agent(job))
+        spec->command = (struct cell_command){0};
     int r = cell_start(job->monitor, spec, &run->cell, err);
 
     if (r == 0)
-        r = services_start(run->cell, &services, err);
-    return r < 0 ? r : cell_exec(run->cell, &command, &run->process, err);
+        r = run_agent_steps(job, record, run->cell, command.envp, err);
+    if (r == 0 && has_services)
+        r = run_services(job, run->cell, command.envp, err);
+    if (r < 0 || command.argv == NULL || spec->command.argv != NULL)
+        return r;
+    return cell_exec(run->cell, &command, &run->process, err);
 }
 
-static int start_cell(const struct trial_job *job, const struct agent_turn *turn,
-                      const struct agent_pipes *pipes, struct agent_run *run, struct error **err)
+static int start_cell(const struct trial_job *job, struct trial_record *record,
+                      const struct agent_turn *turn, const struct agent_pipes *pipes,
+                      struct agent_run *run, struct error **err)
 {
     scoped(str_list_done) struct str_list base = {0};
     scoped(str_list_done) struct str_list env = {0};
@@ -121,14 +153,15 @@ static int start_cell(const struct trial_job *job, const struct agent_turn *turn
                                                  .keep_cell_id = cell_id(run->before)};
     limits_env(&public_half->limits, &base);
     agent_env_merge(&base, &turn->env, &env);
+    mocks_on_path(public_half, &env);
+    spec.command.envp = (const char *const *)env.items;
     if (turn->argv.count > 0) {
         spec.command.argv = (const char *const *)turn->argv.items;
-        spec.command.envp = (const char *const *)env.items;
         for (size_t i = 0; i < ARRAY_SIZE(pipes->write); i++)
             spec.command.fds[i] = pipes->write[i];
         spec.command.fd_count = turn->events_on_fd3 ? 4 : 3;
     }
-    return start_beside_services(job, &spec, run, err);
+    return start_in_order(job, record, &spec, run, err);
 }
 
 /* The earlier of turn and task timeout; *ret_name says which. 0: none. */
@@ -303,7 +336,7 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
 
     if (r < 0)
         return r;
-    if (start_cell(job, turn, &pipes, run, &problem) < 0)
+    if (start_cell(job, record, turn, &pipes, run, &problem) < 0)
         return start_failed(job, problem, err);
     pipes_close_write(&pipes);
     record->timing_ms.launch = ns_to_ms(clock_ns() - start_ns);
@@ -328,7 +361,7 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
 
     pipes_init(&pipes);
 
-    int r = start_cell(job, turn, &pipes, run, err);
+    int r = start_cell(job, record, turn, &pipes, run, err);
 
     if (r == 0)
         r = cell_end(run->cell, &receipt, err);

@@ -49,7 +49,9 @@ struct store_source {
     const struct str_list *leave_out; /* exact relative paths (subtrees) to leave out, NULL: none */
     const struct str_list *hollow;    /* exact relative paths that are kept empty, NULL: none */
     const struct str_list *only;      /* patterns of what is taken, NULL: everything */
-    bool skip_runs;                   /* leave out directories that hold a run.json */
+    const struct str_list
+        *executable;    /* directories of the entry whose files get mode x, or NULL */
+    bool skip_runs;     /* leave out directories that hold a run.json */
     bool keep_links;    /* keep links that lead out as text instead of refusing them */
     bool public_only;   /* leave out what not everybody may read, and what is no file, directory or
                            link */
@@ -86,6 +88,7 @@ struct store_files {
     const struct store_file *items;
     size_t count;
     const char *mount_point;
+    const struct str_list *executable; /* as in struct store_source */
 };
 must_check int store_add_files(struct store *store, enum store_half half,
                                const struct store_files *files, struct layer *ret,

@@ -55,6 +55,7 @@ static struct sha256 key_of(const struct request *request, const void *identity,
     hash_list(stream, source->leave_out);
     hash_list(stream, source->hollow);
     hash_list(stream, source->only);
+    hash_list(stream, source->executable);
     sha256_stream_add(stream, flags, sizeof(flags));
     sha256_stream_add(stream, identity, size);
     return sha256_stream_end(stream);
@@ -108,6 +109,7 @@ static void rules_to_args(const struct tree_rules *rules, struct str_list *args)
     add_list(args, "--leave-out", rules->leave_out);
     add_list(args, "--hollow", rules->hollow);
     add_list(args, "--only", rules->only);
+    add_list(args, "--executable", rules->executable);
     if (rules->skip_runs)
         str_list_add(args, "--skip-runs");
     if (rules->keep_links)
@@ -328,6 +330,7 @@ int store_add(struct store *store, enum store_half half, struct monitor *monitor
                 .leave_out = source->leave_out,
                 .hollow = source->hollow,
                 .only = source->only,
+                .executable = source->executable,
                 .skip_runs = source->skip_runs,
                 .keep_links = source->keep_links,
                 .public_only = source->public_only,

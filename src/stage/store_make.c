@@ -38,6 +38,13 @@ static int check_parents(const struct manifest *manifest, struct error **err)
     return 0;
 }
 
+static mode_t mode_of(const struct store_files *files, const char *path)
+{
+    scoped(mem_freep) char *parent = path_dir(path);
+
+    return files->executable != NULL && str_list_has(files->executable, parent) ? 0755 : 0644;
+}
+
 static int describe_files(const struct store_files *files, struct manifest *ret, struct error **err)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -49,7 +56,7 @@ static int describe_files(const struct store_files *files, struct manifest *ret,
             return error_set(err, ERROR_TASK, "'%s' is no path inside the workspace", path);
         manifest_add(ret, &(struct manifest_entry){.path = path,
                                                    .type = MANIFEST_FILE,
-                                                   .mode = 0644,
+                                                   .mode = mode_of(files, path),
                                                    .size_bytes = size,
                                                    .digest = sha256_of(file->content, size)});
     }

@@ -83,19 +83,20 @@ static int open_source(const struct task_reader *reader, const struct task_sourc
     return 0;
 }
 
-static int stage_starter_files(struct store *store, const struct task_source *source,
+static int stage_starter_files(const struct view_source *from, const struct task_source *source,
                                struct layer *ret, struct error **err)
 {
     scoped(mem_freep) struct store_file *items = mem_new(source->file_count + 1, sizeof(*items));
     struct store_files files = {.items = items,
                                 .count = source->file_count,
+                                .executable = &from->task->mock_dirs,
                                 .mount_point =
                                     source->mount_point != NULL ? source->mount_point : "."};
 
     for (size_t i = 0; i < source->file_count; i++)
         items[i] =
             (struct store_file){.path = source->files[i].path, .content = source->files[i].content};
-    return store_add_files(store, STORE_PUBLIC, &files, ret, err);
+    return store_add_files(from->store, STORE_PUBLIC, &files, ret, err);
 }
 
 static int stage_source(const struct view_source *from, const struct task_source *source,
@@ -104,7 +105,7 @@ static int stage_source(const struct view_source *from, const struct task_source
     scoped(fd_closep) int fd = -1;
 
     if (source->kind == SOURCE_STARTER_FILES)
-        return stage_starter_files(from->store, source, ret, err);
+        return stage_starter_files(from, source, ret, err);
     int r = open_source(from->reader, source, &fd, err);
 
     if (r < 0)
@@ -114,6 +115,7 @@ static int stage_source(const struct view_source *from, const struct task_source
         .label = source->path,
         .mount_point = source->mount_point != NULL ? source->mount_point : ".",
         .ignore = &from->task->ignore_patterns,
+        .executable = &from->task->mock_dirs,
     };
 
     return store_add(from->store, STORE_PUBLIC, from->monitor, &stored, ret, err);

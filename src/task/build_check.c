@@ -45,8 +45,8 @@ static void check_suite_variables(const struct build *build, struct mark mark, c
     }
 }
 
-static void check_text(const struct build *build, struct mark mark, const char *path,
-                       const char *text)
+void build_check_text(const struct build *build, struct mark mark, const char *path,
+                      const char *text)
 {
     check_tokens(build, mark, path, text);
     check_suite_variables(build, mark, path, text);
@@ -65,13 +65,13 @@ static void check_mutations(const struct build *build, const struct node *fields
             const struct node *text = node_get(list->items[i], texts[j]);
 
             if (text != NULL)
-                check_text(build, text->mark, "prompt_mutations", text->text);
+                build_check_text(build, text->mark, "prompt_mutations", text->text);
         }
         for (size_t j = 0; variables != NULL && j < variables->count; j++) {
             const struct node *value = variables->members[j].value;
 
             if (value->text != NULL)
-                check_text(build, value->mark, "prompt_mutations", value->text);
+                build_check_text(build, value->mark, "prompt_mutations", value->text);
         }
     }
 }
@@ -87,14 +87,14 @@ static void check_prompt(const struct build *build)
     if (build->row == NULL && strstr(build->plain_prompt, "${row.") != NULL)
         build_warning(build, build->prompt->mark, build->prompt_name,
                       "${row...} stays as it is: the task has no dataset");
-    check_text(build, build->prompt->mark, build->prompt_name, build->plain_prompt);
+    build_check_text(build, build->prompt->mark, build->prompt_name, build->plain_prompt);
     if (experiment != NULL)
         check_mutations(build, experiment->fields);
     if (build->variant != NULL)
         check_mutations(build, build->variant->fields);
     if (build->schema.problems->error_count == errors_before)
-        check_text(build, build->prompt->mark, build->prompt_name,
-                   build->task->public_half->prompt);
+        build_check_text(build, build->prompt->mark, build->prompt_name,
+                         build->task->public_half->prompt);
 }
 
 /* A value that holds a path of the private half, at a place where a path may start. */

@@ -85,6 +85,7 @@ static enum criterion_kind kind_of(const char *name)
         {"classification_match", CRITERION_CLASSIFICATION_MATCH},
         {"commands_efficiency", CRITERION_COMMANDS_EFFICIENCY},
         {"skill_triggered", CRITERION_SKILL_TRIGGERED},
+        {"cli_called", CRITERION_CLI_CALLED},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -117,7 +118,7 @@ static json_t *parameters(const struct node *item)
 static void check_counts(const struct build *build, const struct node *item, size_t index)
 {
     const struct node *max = node_get(item, "max_count");
-    double min = node_get_real(item, "min_count", 0);
+    double min = node_get_real(item, "min_count", 0); /* cli_called has no default: see there */
     scoped(mem_freep) char *path = str_format("success_criteria[%zu].max_count", index);
 
     if (max != NULL && (double)max->integer < min)

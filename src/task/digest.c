@@ -39,6 +39,8 @@ static json_t *steps_json(const struct task_step *steps, size_t count)
         json_put_text(item, "command", steps[i].command);
         json_put_int(item, "timeout_ms", (int64_t)steps[i].timeout_ms);
         json_put_bool(item, "fail_on_error", steps[i].fail_on_error);
+        if (steps[i].in_agent)
+            json_put_bool(item, "in_agent", true);
         json_push(array, item);
     }
     return array;
@@ -59,6 +61,8 @@ static json_t *public_json(const struct build *build)
     json_put(object, "input_dir", json_text_or_null(input));
     json_put(object, "input_mount", json_text_or_null(mount));
     put_list(object, "ignore_patterns", &half->ignore_patterns);
+    if (half->mock_dirs.count > 0)
+        put_list(object, "mock_path_dirs", &half->mock_dirs);
     if (secret->pre_run_count > 0)
         json_put(object, "pre_run", steps_json(secret->pre_run, secret->pre_run_count));
     return object;

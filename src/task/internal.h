@@ -197,6 +197,9 @@ void build_steps(struct build *build) nonnull(1);
 /* After the private half, whose reference no plugin may lie in. */
 void build_plugins(const struct build *build) nonnull(1);
 void task_plugins_done(struct task_agent *agent) nonnull(1);
+/* What the agent would read: no token or variable of the private half in it. */
+void build_check_text(const struct build *build, struct mark mark, const char *path,
+                      const char *text) nonnull(1, 3, 4);
 /* What involves several fields; after both halves are made. */
 void build_check(struct build *build) nonnull(1);
 void build_digests(struct build *build) nonnull(1);

@@ -264,7 +264,14 @@ static const struct field sandbox_fields[] = {
      .state = FIELD_LATER,
      .idle = "false",
      .doc = "whether 32-bit programs may run"},
-    LATER_LIST("mock_path_dirs", "folders of the workspace put first on the agent's PATH"),
+    {.name = "mock_path_dirs",
+     .types = TYPE_LIST,
+     .items = TYPE_TEXT,
+     .form = FORM_INSIDE,
+     .standard = "[]",
+     .doc =
+         "folders of the workspace that are first on the agent's PATH; the files that are staged "
+         "right in them are made executable there"},
     {.name = "mocks",
      .types = TYPE_TEXT,
      .state = FIELD_LATER,

@@ -180,9 +180,10 @@ static const struct field pre_run_fields[] = {
     {.name = "runs_in",
      .types = TYPE_TEXT,
      .choices = runs_in_choices,
-     .state = FIELD_LATER,
-     .idle = "host",
-     .doc = "host: in a cell of its own that sees the suite; agent: in the agent's"},
+     .standard = "host",
+     .doc =
+         "host: in a cell of its own that sees the suite; agent: in the agent's, after all steps "
+         "of the host, with nothing but what the agent gets"},
     {0},
 };
 const struct block pre_run_block = {.title = "step", .fields = pre_run_fields};

@@ -36,6 +36,8 @@ static void public_free(struct task_public *half)
     str_list_done(&half->agent.env);
     str_list_done(&half->ignore_patterns);
     task_plugins_done(&half->agent);
+    str_list_done(&half->mock_dirs);
+    str_list_done(&half->mock_tools);
     task_root_done(&half->root);
     free(half);
 }
@@ -69,6 +71,7 @@ static void private_free(struct task_private *half)
     free(half->reference_dir);
     free(half->reference_file);
     free(half->skip_reason);
+    json_freep(&half->record_cli);
     str_list_done(&half->tags);
     str_list_done(&half->private_files);
     str_list_done(&half->private_digests);

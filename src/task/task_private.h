@@ -23,6 +23,7 @@ enum criterion_kind {
     CRITERION_CLASSIFICATION_MATCH,
     CRITERION_COMMANDS_EFFICIENCY,
     CRITERION_SKILL_TRIGGERED,
+    CRITERION_CLI_CALLED,
     CRITERION_COUNT,
 };
 
@@ -54,6 +55,7 @@ struct task_step {
     char *command;
     uint64_t timeout_ms;
     bool fail_on_error; /* pre_run: a failure ends the trial as ERROR */
+    bool in_agent;      /* pre_run: in the agent's cell; none of the host's comes after it */
     char *file;         /* position for errors */
     unsigned line;
 };
@@ -77,4 +79,5 @@ struct task_private {
     /* suite-root variables of the operator's environment that commands here use: names */
     struct str_list suite_variables;
     struct task_root root; /* of the grading cell */
+    json_t *record_cli;    /* what recorded tools answer, a list; NULL: none */
 };

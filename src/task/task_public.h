@@ -97,6 +97,8 @@ struct task_public {
     struct task_source *sources;
     size_t source_count;
     struct str_list ignore_patterns; /* defaults already merged */
+    struct str_list mock_dirs;  /* folders of the workspace, first on the agent's PATH; normal */
+    struct str_list mock_tools; /* names of programs that are answered for from outside the cell */
     struct task_limits limits;
     enum task_driver driver;
     char *require_tier;            /* "A", "B", "B-", "C"; NULL: any */

@@ -85,9 +85,9 @@ static void complains_about_the_top_level(void **state)
         {WHOLE "expected_commands: 0\n",
          "6:20 expected_commands: a whole number from 1 to 1000000000 expected, found the number "
          "0\n"},
-        {WHOLE "pre_run: [{command: x, runs_in: agent}]\nsimulation: {enabled: true}\ngrading: "
+        {WHOLE "pre_run: [{command: x, runs_in: agnt}]\nsimulation: {enabled: true}\ngrading: "
                "{network: open}\n",
-         "6:24 pre_run[0].runs_in: 'runs_in' is not in this version\n"
+         "6:33 pre_run[0].runs_in: unknown value 'agnt', did you mean 'agent'?\n"
          "7:1 simulation: 'simulation' is not in this version\n"
          "8:11 grading.network: 'network' is not in this version\n"},
         {WHOLE "pre_run: [{command: 'cat $REFERENCE_DIR/x'}]\n",

@@ -1,0 +1,141 @@
+#!/bin/bash
+# mocks.sh: programs that stand in for others: an author's own on PATH, with the sealing step that suites carry, and
+# those that are recorded and answered for from outside the cell. Also the steps that run in the agent's cell, and those
+# that are trusted with the bare host.
+# shellcheck source-path=SCRIPTDIR disable=SC2154,SC2317,SC2119,SC2015,SC2016
+. "$(dirname "$0")/lib.sh"
+
+FOUND='success_criteria: [{type: file_exists, path: seen, description: it ran}]'
+
+# A task "t" whose template holds a mock "m/tool" and its recorded answer, the program on standard input as agent, and
+# the given fields.
+make_suite() { # FIELDS [SANDBOX]
+  mkdir -p suite/tpl/m
+  cat >suite/agent.sh
+  chmod 755 suite/agent.sh
+  echo 'recorded-answer-0451' >suite/tpl/m/answers.txt
+  printf '#!/bin/sh\nif [ -f store.bin ]; then tr a-z n-za-m <store.bin; else cat "${0%%/*}/answers.txt"; fi\necho "$*" >>calls.log\n' >suite/tpl/m/tool
+  chmod 644 suite/tpl/m/tool
+  cat >suite/t.yaml <<E2
+task_id: t
+description: d
+initial_prompt: p
+agent: {type: script, script: agent.sh}
+sandbox: {template_sources: [{type: template_dir, path: tpl}], ${2:-mock_path_dirs: [m]}}
+$1
+E2
+}
+
+# What an agent that wants the answers does. A word that is in them is built, so that the search does not find itself.
+SEARCH='w=recorded-ans; for p in /workspace /home /tmp /dev /run /etc /proc/[0-9]*/environ; do grep -rlsD skip "${w}wer-0451" "$p"; done >/tmp/where; cp /tmp/where .; echo >>seen'
+
+SEAL='pre_run: [{command: "tr a-z n-za-m <m/answers.txt >store.bin && rm m/answers.txt"}]'
+
+case_an_authors_mock_is_first_on_path_and_executable_there_only() {
+  make_suite "$SEAL"$'\n''success_criteria:
+  - {type: file_contains, path: said, includes: [recorded-answer-0451], description: the mock answered from its store}
+  - {type: run_command, command: "test \"$(cat calls.log)\" = \"list all\"", description: its log is where it wrote it}' <<'E2'
+#!/bin/sh
+tool list all >said 2>&1
+command -v tool >seen
+E2
+  run_suite
+  expect_status 0
+  cb show run/trials/default/t/00 seen
+  expect_text out /workspace/m/tool
+  [ "$(stat -c %a suite/tpl/m/tool)" = 644 ] || fail "the source was changed"
+}
+
+# The step that suites carry: the answers are packed and the originals deleted before the agent comes.
+case_a_sealing_step_works_as_written() {
+  make_suite "$SEAL"$'\n'"$FOUND" <<<"#!/bin/sh"$'\n'"$SEARCH"
+  run_suite
+  expect_status 0
+  cb show run/trials/default/t/00 where
+  [ ! -s out ] || fail "the agent found $(cat out)"
+  [ -e suite/tpl/m/answers.txt ] || fail "the source is gone"
+  # The same search, without the step.
+  rm -r run
+  make_suite "$FOUND" <<<"#!/bin/sh"$'\n'"$SEARCH"
+  run_suite
+  cb show run/trials/default/t/00 where
+  expect_text out /workspace/m/answers.txt
+}
+
+case_steps_run_in_the_agents_cell_with_what_the_agent_gets() {
+  make_suite 'pre_run:
+  - {command: "test -d $TASK_DIR && echo host >order"}
+  - {command: "tool x >/dev/null; echo agent >>order; echo kept >~/kept; { env; ls /graders; } >what 2>&1; true", runs_in: agent}
+success_criteria:
+  - {type: run_command, command: "test \"$(cat order)\" = \"host\nagent\" && cat calls.log", description: in their order}
+  - {type: file_contains, path: seen, includes: [kept], description: it was the same cell}
+  - {type: file_contains, path: what, excludes: [TASK_DIR, suite], description: with nothing private}' <<'E2'
+#!/bin/sh
+cat ~/kept >seen
+E2
+  run_suite
+  expect_status 0
+  [ "$(jq -c '[.steps[] | .runs_in]' run/trials/default/t/00/trial.json)" = '["host","agent"]' ] || fail "$(jq -c .steps run/trials/default/t/00/trial.json)"
+}
+
+case_a_failing_step_of_the_agents_cell_is_an_error_before_the_agent() {
+  make_suite 'pre_run: [{command: "echo broken >&2; exit 3", runs_in: agent}]'$'\n'"$FOUND" <<<'#!/bin/sh'
+  run_suite
+  expect_status 3
+  expect_trial .status ERROR t
+  jq -r .error run/trials/default/t/00/trial.json >error
+  expect_text error 'pre_run step 1 failed (exit code 3): broken'
+  rm -r run
+  make_suite 'pre_run: [{command: "sleep 100", runs_in: agent, timeout: 1, fail_on_error: false}]'$'\n'"$FOUND" <<<'#!/bin/sh'
+  run_suite --agent nop
+  expect_status 3
+  jq -r .error run/trials/default/t/00/trial.json >error
+  expect_text error 'ran longer than 1000 ms'
+}
+
+case_trusted_steps_run_on_the_bare_host_and_it_is_said() {
+  local mark=$PWD/mark
+  mkdir -m 777 mark
+  make_suite "pre_run: [{command: 'echo \$OPERATOR >$mark/pre; rm m/answers.txt; echo \$OPERATOR >made'}]
+post_run: [{command: 'cat made seen >$mark/post'}]
+$FOUND" <<'E2'
+#!/bin/sh
+cat made >seen
+ls m >>seen
+E2
+  chmod 755 . suite
+  OPERATOR=0451 cb run suite --suite-root suite --run-dir run --trust-host-steps
+  expect_status 0
+  [ "$(cat mark/pre)" = 0451 ] || fail "the step did not reach the host"
+  printf '0451\n0451\ntool\n' | cmp - mark/post || fail "what was left is not what post_run saw: $(cat mark/post)"
+  expect_text err 'on the bare host'
+  [ "$(jq -c '[.steps[] | .runs_in]' run/trials/default/t/00/trial.json)" = '["bare host","bare host"]' ] || fail "$(jq -c .steps run/trials/default/t/00/trial.json)"
+  jq -r '.integrity.reasons[]' run/trials/default/t/00/trial.json >reasons
+  expect_text reasons '--trust-host-steps'
+  # Without the flag the same step does not reach it.
+  rm -r run mark/*
+  OPERATOR=0451 run_suite
+  expect_status 0
+  [ -z "$(ls mark)" ] || fail "a step reached the host"
+}
+
+case_an_interrupt_ends_a_step_and_the_teardown_runs() {
+  local mark=$PWD/mark pid i
+  mkdir -m 777 mark
+  make_suite "pre_run: [{command: 'touch $mark/pre; exec sleep 300', timeout: 300}]
+post_run: [{command: 'touch $mark/post'}]
+$FOUND" <<<'#!/bin/sh'
+  chmod 755 . suite
+  "$CLOSEDBOOK" run suite --suite-root suite --run-dir run --quiet --trust-host-steps >out 2>err </dev/null &
+  pid=$!
+  for ((i = 0; i < 3000; i++)); do [ ! -e mark/pre ] || break; read -rt 0.01 <> <(:) || true; done
+  kill -INT "$pid"
+  status=0
+  wait "$pid" || status=$?
+  expect_status 130
+  [ -e mark/post ] || fail "the teardown did not run"
+}
+
+main an_authors_mock_is_first_on_path_and_executable_there_only:user a_sealing_step_works_as_written:user \
+  steps_run_in_the_agents_cell_with_what_the_agent_gets:user a_failing_step_of_the_agents_cell_is_an_error_before_the_agent \
+  trusted_steps_run_on_the_bare_host_and_it_is_said:user an_interrupt_ends_a_step_and_the_teardown_runs
