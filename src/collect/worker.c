@@ -6,7 +6,8 @@
  *   stat-key [RULES]       10 source                                 prints "DIGEST NEWEST_NS"
  *   add [RULES] [COPY]     10 source, 11 destination                 prints
  * {"root","files","bytes"} add --file=NAME ...    3 source file, 10 destination             the
- * same collect [COLLECT]      10... staged layers, then the workspace;  prints counts, digests,
+ * same add --collected ...    10 destination, 11 an ended cell's workspace  the same
+ * collect [COLLECT]      10... staged layers, then the workspace;  prints counts, digests,
  * refusals 3 staged manifest, 4 archive, 5 changes apply                  3 archive, 4 changes; cwd
  * the workspace read [--content] [--max-bytes=N] PATH   cwd the workspace        prints a header
  * line, then bytes
@@ -43,6 +44,7 @@ struct options {
     struct tree_copy copy;
     struct gather_input gather;
     bool content;
+    bool collected; /* the source is a workspace, which comes last */
     uint64_t max_bytes;
     const char *path;
 };
@@ -160,6 +162,8 @@ static bool set_flag(struct options *options, const char *arg)
         options->copy.sync = true;
     else if (strcmp(arg, "--content") == 0)
         options->content = true;
+    else if (strcmp(arg, "--collected") == 0)
+        options->collected = true;
     else
         return false;
     return true;
@@ -240,8 +244,10 @@ static int run_add(const struct options *options, struct error **err)
     scoped(manifest_done) struct manifest manifest = {0};
     bool single = options->copy.file_name != NULL;
     char hex[SHA256_HEX_CHARS + 1];
-    int r = tree_add(single ? 3 : WORKER_FD, single ? WORKER_FD : WORKER_FD + 1, &options->rules,
-                     &options->copy, &manifest, err);
+    int last = single ? WORKER_FD : WORKER_FD + 1;
+    int source = options->collected ? last : single ? 3 : WORKER_FD;
+    int r = tree_add(source, options->collected ? WORKER_FD : last, &options->rules, &options->copy,
+                     &manifest, err);
 
     if (r < 0)
         return r;

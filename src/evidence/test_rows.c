@@ -64,6 +64,14 @@ static bool is_script(const char *name)
     return access(path, X_OK) == 0;
 }
 
+/* A file of end-to-end tests, which has controls of its own. */
+static bool is_whole_run(const char *name)
+{
+    scoped(mem_freep) char *path = path_join("tests", name);
+
+    return str_starts(name, "e2e/") && access(path, R_OK) == 0;
+}
+
 /* The row's third column; *line is moved on. NULL: not a row. */
 static char *take_row(char *line, unsigned *ret_number)
 {
@@ -98,8 +106,8 @@ static void check_row(unsigned number, char *tried_by)
         if (name == NULL)
             break;
         names++;
-        if (!is_attack(name) && !is_script(name))
-            fail_msg("A-%03u names '%s', which is neither an attack nor a script", number, name);
+        if (!is_attack(name) && !is_script(name) && !is_whole_run(name))
+            fail_msg("A-%03u names '%s', which is no attack, script or test", number, name);
     }
     if (names == 0 && !str_starts(tried_by, "not scripted: ") && !str_starts(tried_by, "pending: "))
         fail_msg("A-%03u says neither what tries it nor why nothing does", number);

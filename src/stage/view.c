@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "stage/plugins.h"
+#include "stage/repo.h"
 #include "stage/stage.h"
 
 #define MEMORY_MB_SHOWN 8192
@@ -106,6 +107,12 @@ static int stage_source(const struct view_source *from, const struct task_source
 
     if (source->kind == SOURCE_STARTER_FILES)
         return stage_starter_files(from, source, ret, err);
+    if (source->kind == SOURCE_REPO)
+        return repo_add(&(struct repo_source){.store = from->store,
+                                              .monitor = from->monitor,
+                                              .reader = from->reader,
+                                              .source = source},
+                        ret, err);
     int r = open_source(from->reader, source, &fd, err);
 
     if (r < 0)

@@ -278,6 +278,9 @@ static void check_overlaps(const struct build *build)
             check_overlap(build, source->path, sources->mark, "sandbox.template_sources");
         else if (source->kind == SOURCE_INPUT_DIR)
             check_overlap(build, source->path, input->mark, "input_dir");
+        /* The files of the one commit are compared by content when they are staged. */
+        else if (source->kind == SOURCE_REPO && source->history == HISTORY_ANCESTORS)
+            check_overlap(build, source->path, sources->mark, "sandbox.template_sources");
     }
     check_root(build);
 }

@@ -4,10 +4,12 @@
 /* What is hardly ever meant to reach a workspace; "!name" among the task's patterns takes one out.
  */
 static const char *const usual_patterns[] = {
-    ".venv", ".git",          "__pycache__", "node_modules", "dist",     "build",
-    "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache",  ".DS_Store"};
+    ".venv", "__pycache__",   "node_modules", "dist",        "build",
+    "*.pyc", ".pytest_cache", ".mypy_cache",  ".ruff_cache", ".DS_Store"};
+/* Never taken: what a repository knows is its history, which `repo` makes anew. */
+#define REPOSITORY ".git"
 
-static struct task_source *add_source(struct task_public *half, enum task_source_kind kind)
+struct task_source *build_add_source(struct task_public *half, enum task_source_kind kind)
 {
     half->sources = mem_resize(half->sources, half->source_count + 1, sizeof(struct task_source));
     half->sources[half->source_count] = (struct task_source){.kind = kind};
@@ -32,7 +34,7 @@ static char *read_dir(const struct build *build, const struct node *node, const 
 
 static void add_starter_files(struct task_public *half, const struct node *source)
 {
-    struct task_source *added = add_source(half, SOURCE_STARTER_FILES);
+    struct task_source *added = build_add_source(half, SOURCE_STARTER_FILES);
     const struct node *files = node_get(source, "files");
 
     added->mount_point = str_dup(".");
@@ -56,7 +58,7 @@ static void add_dir(const struct build *build, enum task_source_kind kind, char 
 {
     if (dir == NULL)
         return;
-    struct task_source *added = add_source(build->task->public_half, kind);
+    struct task_source *added = build_add_source(build->task->public_half, kind);
 
     added->path = dir;
     added->mount_point = path_normal(mount_point == NULL ? "." : mount_point);
@@ -73,6 +75,8 @@ static void read_sources(const struct build *build)
 
         if (strcmp(node_get_text(source, "type"), "starter_files") == 0)
             add_starter_files(build->task->public_half, source);
+        else if (strcmp(node_get_text(source, "type"), "repo") == 0)
+            build_repo(build, source, i);
         else if (path != NULL)
             add_dir(build, SOURCE_TEMPLATE_DIR, read_dir(build, path, name),
                     node_get_text(source, "mount_point"));
@@ -98,9 +102,9 @@ static void read_patterns(const struct build *build)
         if (negated)
             str_list_add(&taken_out, item->text + 1);
         if (strcmp(item->text, "!.git") == 0)
-            build_later(build, item->mark, "sandbox.ignore_patterns",
-                        "'!.git' is not in this version: a repository would be staged with all of "
-                        "its history");
+            build_error(build, item->mark, "sandbox.ignore_patterns",
+                        "a template's .git would be staged with all of its history: name the "
+                        "repository as a source of type repo, which makes it anew");
     }
     for (size_t i = 0; i < ARRAY_SIZE(usual_patterns); i++) {
         if (!str_list_has(&taken_out, usual_patterns[i]))
@@ -115,6 +119,8 @@ static void read_patterns(const struct build *build)
         if (!of_usual)
             str_list_add(patterns, text);
     }
+    /* The last that matches decides. */
+    str_list_add(patterns, REPOSITORY);
     str_list_done(&taken_out);
 }
 

@@ -22,6 +22,8 @@ const char *form_regex(enum text_form form)
     case FORM_VERSIONS:
         return "^ *(>=|<=|==|>|<|=)? *[0-9]+(\\.[0-9]+)* *(, *(>=|<=|==|>|<|=)? "
                "*[0-9]+(\\.[0-9]+)* *)*$";
+    case FORM_COMMIT:
+        return "^([0-9a-f]{40}|[0-9a-f]{64})$";
     case FORM_ANY:
     case FORM_COUNT:
         break;
@@ -44,6 +46,8 @@ const char *form_expected(enum text_form form)
         return "lower-case words joined by '-'";
     case FORM_VERSIONS:
         return "versions as in '>= 1.2, < 2'";
+    case FORM_COMMIT:
+        return "the whole hash of a commit (40 or 64 lower-case hexadecimal digits)";
     case FORM_ANY:
     case FORM_COUNT:
         break;
@@ -148,6 +152,13 @@ static bool is_versions(const char *text)
     return s != NULL && *s == '\0';
 }
 
+static bool is_commit(const char *text)
+{
+    size_t length = strlen(text);
+
+    return (length == 40 || length == 64) && strspn(text, "0123456789abcdef") == length;
+}
+
 bool form_accepts(enum text_form form, const char *text)
 {
     switch (form) {
@@ -163,6 +174,8 @@ bool form_accepts(enum text_form form, const char *text)
         return is_kebab(text);
     case FORM_VERSIONS:
         return is_versions(text);
+    case FORM_COMMIT:
+        return is_commit(text);
     case FORM_ANY:
     case FORM_COUNT:
         break;

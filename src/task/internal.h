@@ -190,6 +190,10 @@ void build_check_criterion(const struct build *build, const struct criterion *cr
 struct mark mark_inside(const struct node *node, size_t offset) nonnull(1);
 
 void build_public(struct build *build) nonnull(1);
+struct task_source *build_add_source(struct task_public *half, enum task_source_kind kind)
+    nonnull(1);
+/* The index-th of the template sources, of type repo. */
+void build_repo(const struct build *build, const struct node *source, size_t index) nonnull(1, 2);
 void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);
 void build_agent(struct build *build) nonnull(1);

@@ -51,6 +51,7 @@ enum text_form {
     FORM_ENV,      /* NAME or NAME=value */
     FORM_KEBAB,    /* words of lower-case letters and digits joined by '-' */
     FORM_VERSIONS, /* ">= 1.2, < 2" */
+    FORM_COMMIT,   /* a whole SHA-1 or SHA-256 hash in lower case */
     FORM_COUNT,
 };
 const char *form_regex(enum text_form form);    /* "" for FORM_ANY */

@@ -104,9 +104,24 @@ static const struct field starter_files_fields[] = {
 static const struct block starter_files_block = {.title = "starter_files",
                                                  .fields = starter_files_fields};
 
+static const char *const history_choices[] = {"base", "ancestors", "none", NULL};
 static const struct field repo_fields[] = {
-    {.name = "url", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "a git repository"},
-    {.name = "commit", .types = TYPE_TEXT, .doc = "the commit to check out"},
+    {.name = "url",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc = "a git repository of this machine: a folder (bare or with .git), relative to the file; "
+            "$VAR and ~ are expanded; or file:///PATH"},
+    {.name = "commit",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED,
+     .form = FORM_COMMIT,
+     .doc = "the commit whose files the workspace holds; ignore_patterns are not applied to them"},
+    {.name = "history",
+     .types = TYPE_TEXT,
+     .choices = history_choices,
+     .standard = "base",
+     .doc = "what .git holds, always made anew: base: one commit of those files; ancestors: the "
+            "commit and all before it; none: there is no .git"},
     {0},
 };
 static const struct block repo_block = {.title = "repo", .fields = repo_fields};
@@ -118,7 +133,9 @@ static const struct field source_common[] = {
 static const struct kind source_kind_rows[] = {
     {.name = "template_dir", .block = &template_dir_block, .doc = "a folder is copied in"},
     {.name = "starter_files", .block = &starter_files_block, .doc = "files written in the task"},
-    {.name = "repo", .state = FIELD_LATER, .block = &repo_block, .doc = "a git repository"},
+    {.name = "repo",
+     .block = &repo_block,
+     .doc = "the files of one commit of a git repository; the first source, at most one"},
     {0},
 };
 const struct kinds source_kinds = {

@@ -21,6 +21,7 @@ static void public_free(struct task_public *half)
         free(source->files);
         free(source->path);
         free(source->mount_point);
+        free(source->commit);
     }
     free(half->sources);
     for (size_t i = 0; i < half->service_count; i++) {

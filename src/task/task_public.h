@@ -40,7 +40,19 @@ struct task_agent {
     struct str_list plugin_ignore; /* patterns of what no plugin brings */
 };
 
-enum task_source_kind { SOURCE_TEMPLATE_DIR, SOURCE_STARTER_FILES, SOURCE_INPUT_DIR };
+enum task_source_kind {
+    SOURCE_TEMPLATE_DIR,
+    SOURCE_STARTER_FILES,
+    SOURCE_INPUT_DIR,
+    SOURCE_REPO, /* the first, if there is one */
+};
+
+/* What a repository in the workspace knows beside its files. */
+enum task_history {
+    HISTORY_BASE,      /* one commit of ours that holds the tree of the pinned one */
+    HISTORY_ANCESTORS, /* the pinned commit and all that it rests on */
+    HISTORY_NONE,      /* nothing: there is no .git */
+};
 
 struct task_starter_file {
     char *path; /* relative, inside */
@@ -50,10 +62,12 @@ struct task_starter_file {
 /* One source of the workspace, applied in order, last wins. */
 struct task_source {
     enum task_source_kind kind;
-    char *path;        /* template_dir, input_dir: absolute directory */
+    char *path;        /* template_dir, input_dir, repo: absolute directory */
     char *mount_point; /* relative to the workspace, "." is its root */
     struct task_starter_file *files;
     size_t file_count;
+    char *commit; /* repo: 40 or 64 hexadecimal digits */
+    enum task_history history;
 };
 
 struct task_limits {

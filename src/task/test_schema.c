@@ -123,17 +123,68 @@ static bool fits_regex(const char *pattern, const char *text)
     return fits;
 }
 
+#define HALF "0123456789abcdef0123456789abcdef"
+
 static void forms_are_what_their_regexes_say(void **state)
 {
     (void)state;
-    static const enum text_form forms[] = {FORM_TASK_ID, FORM_TAG, FORM_ENV, FORM_VERSIONS};
+    static const enum text_form forms[] = {FORM_TASK_ID, FORM_TAG, FORM_ENV, FORM_VERSIONS,
+                                           FORM_COMMIT};
     static const char *const texts[] = {
-        "",    "a",    "A",    "_",         "-",        ".",       "a-b",     "a--b",
-        "-a",  "a-",   "a:b",  "a:b:c",     ":a",       "a:",      "a-b:c-d", "a.b",
-        "a/b", "..",   "a b",  "a\n",       "\xc3\xa4", "A_1",     "1A",      "A=b",
-        "A=",  "=a",   "A=\n", "a1-2b",     "a\tb",     "A-B=c",   "a:-b",    "a-:b",
-        "9",   "a@b",  "$A",   "~",         ">= 1.2",   "> 1, <2", "1.2.3",   "1.",
-        ">",   "=< 1", "1,",   " == 10.0 ", ">=1 <2",   "==",      ".1",
+        "",
+        "a",
+        "A",
+        "_",
+        "-",
+        ".",
+        "a-b",
+        "a--b",
+        "-a",
+        "a-",
+        "a:b",
+        "a:b:c",
+        ":a",
+        "a:",
+        "a-b:c-d",
+        "a.b",
+        "a/b",
+        "..",
+        "a b",
+        "a\n",
+        "\xc3\xa4",
+        "A_1",
+        "1A",
+        "A=b",
+        "A=",
+        "=a",
+        "A=\n",
+        "a1-2b",
+        "a\tb",
+        "A-B=c",
+        "a:-b",
+        "a-:b",
+        "9",
+        "a@b",
+        "$A",
+        "~",
+        ">= 1.2",
+        "> 1, <2",
+        "1.2.3",
+        "1.",
+        ">",
+        "=< 1",
+        "1,",
+        " == 10.0 ",
+        ">=1 <2",
+        "==",
+        ".1",
+        /* Whole hashes, and what is nearly one. */
+        HALF "01234567",
+        HALF "0123456",
+        HALF "0123456g",
+        HALF "0123456A",
+        HALF HALF,
+        HALF HALF "0",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {

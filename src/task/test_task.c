@@ -262,8 +262,8 @@ static void complains_about_sandboxes(void **state)
          "6:82 sandbox.template_sources[1].type: required: the type of the template source as a "
          "text, found nothing\n"},
         {SANDBOX("template_sources: [{type: repo, url: x}, {type: template, path: x}, x]"),
-         "6:37 sandbox.template_sources[0].type: the template source type 'repo' is not in this "
-         "version\n"
+         "6:30 sandbox.template_sources[0].commit: required: the whole hash of a commit (40 or 64 "
+         "lower-case hexadecimal digits) expected, found nothing\n"
          "6:59 sandbox.template_sources[1].type: unknown template source type 'template'\n"
          "6:79 sandbox.template_sources[2]: a map expected, found the text 'x'\n"},
         {SANDBOX("template_sources: [{type: starter_files, files: [{path: /a, content: x}, {path: "
