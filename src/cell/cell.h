@@ -286,6 +286,7 @@ struct worker_job {
     size_t fd_count;
     size_t output_max_bytes;
     const int *program_fd; /* as in cell_spec */
+    uint64_t timeout_ms;   /* 0: none. Past it the worker is ended: ERROR_LIMIT */
 };
 
 /*

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -8,6 +9,7 @@
 
 #define COMPLAINT_BYTES_MAX ((size_t)65536)
 #define TARGET_BYTES 32
+#define NS_PER_MS UINT64_C(1000000)
 
 struct pipe_ends {
     int read_end, write_end;
@@ -94,7 +96,8 @@ static void exchange_done(struct exchange *exchange)
     buf_done(&exchange->text);
 }
 
-static int await(struct cell *cell, struct exchange *exchange, struct error **err)
+static int await(struct cell *cell, uint64_t timeout_ms, struct exchange *exchange,
+                 struct error **err)
 {
     struct cell_capture captures[] = {
         {.fd = take_fd(&exchange->out.read_end), .buf = &exchange->output},
@@ -102,12 +105,21 @@ static int await(struct cell *cell, struct exchange *exchange, struct error **er
     };
     enum cell_wait_result result;
     struct cell_receipt receipt;
-    int r = cell_wait(cell, 0, &(struct cell_patience){captures, ARRAY_SIZE(captures), 0, NULL},
-                      &result, &exchange->exit, err);
+    const struct cell_patience patience = {
+        .captures = captures,
+        .capture_count = ARRAY_SIZE(captures),
+        .deadline_ns = timeout_ms == 0 ? 0 : clock_ns() + timeout_ms * NS_PER_MS,
+    };
+    int r = cell_wait(cell, 0, &patience, &result, &exchange->exit, err);
 
     fd_closep(&captures[0].fd);
     fd_closep(&captures[1].fd);
-    return r < 0 ? r : cell_end(cell, &receipt, err);
+    if (r == 0)
+        r = cell_end(cell, &receipt, err);
+    if (r == 0 && result == CELL_DEADLINE)
+        r = error_set(err, ERROR_LIMIT, "the worker took longer than %ju ms",
+                      (uintmax_t)timeout_ms);
+    return r;
 }
 
 int worker_run(struct monitor *monitor, const struct worker_job *job, struct buf *ret_output,
@@ -142,7 +154,7 @@ int worker_run(struct monitor *monitor, const struct worker_job *job, struct buf
         return error_wrap(err, r, "cannot start the worker");
     fd_closep(&exchange.out.write_end);
     fd_closep(&exchange.complaint.write_end);
-    r = await(cell, &exchange, err);
+    r = await(cell, job->timeout_ms, &exchange, err);
     if (r < 0)
         return r;
     if (exchange.exit.exit_code != 0)

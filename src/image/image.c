@@ -181,6 +181,7 @@ int image_unpack(const struct image_source *source, int into_fd, struct image_fa
         .fd_count = is_file ? 4 : 3,
         .output_max_bytes = ANSWER_BYTES_MAX,
         .program_fd = &program_fd,
+        .timeout_ms = source->timeout_ms != 0 ? source->timeout_ms : IMAGE_TIMEOUT_MS,
     };
 
     if (!is_file)

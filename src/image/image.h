@@ -9,6 +9,8 @@
 #include "base/str.h"
 #include "cell/cell.h"
 
+#define IMAGE_TIMEOUT_MS ((uint64_t)1800000) /* of looking at one, and of unpacking it */
+
 enum image_kind {
     IMAGE_OCI,            /* a folder in the OCI image layout */
     IMAGE_DOCKER_ARCHIVE, /* a file as `docker save` writes it */
@@ -51,6 +53,7 @@ struct image_source {
     int fd;
     const char *tag;
     uint64_t max_bytes, max_entries; /* 0: the program's own */
+    uint64_t timeout_ms;             /* 0: IMAGE_TIMEOUT_MS */
 };
 
 /*

@@ -10,6 +10,7 @@
 #include "base/term.h"
 
 #define MARKS_MIN 1024
+#define TIMES_BYTES_MAX ((size_t)64 << 20) /* of folders whose times are kept until the end */
 #define DEPTH_MAX 256 /* of folders that a whiteout goes through name by name */
 #define FILE_MODES 0777
 #define DIR_MODES 01777
@@ -32,7 +33,8 @@ struct rootfs {
     struct mark *marks; /* open addressing; a power of two */
     size_t mark_count, mark_capacity;
     struct dir_time *times;
-    size_t time_count, time_capacity;
+    size_t time_count, time_capacity, time_bytes;
+    uint64_t passed_by; /* entries that marks looked at and left */
     /* the folder of the last entry; -1: none */
     char *parent_path;
     int parent_fd;
@@ -270,9 +272,14 @@ static int remove_entry(struct rootfs *rootfs, const struct entry_name *name, st
                            : fail(errno, name, err);
 }
 
-static void note_time(struct rootfs *rootfs, const struct entry_name *name,
-                      const struct timespec *modified)
+static int note_time(struct rootfs *rootfs, const struct entry_name *name,
+                     const struct timespec *modified, struct error **err)
 {
+    rootfs->time_bytes +=
+        sizeof(*rootfs->times) + strlen(name->parent) + strlen(name->base) + sizeof("/");
+    if (rootfs->time_bytes > TIMES_BYTES_MAX)
+        return error_set(err, ERROR_LIMIT, "the image names more folders than fit in %zu bytes",
+                         TIMES_BYTES_MAX);
     if (rootfs->time_count == rootfs->time_capacity) {
         rootfs->time_capacity = 2 * rootfs->time_capacity + 64;
         rootfs->times = mem_resize(rootfs->times, rootfs->time_capacity, sizeof(*rootfs->times));
@@ -281,6 +288,7 @@ static void note_time(struct rootfs *rootfs, const struct entry_name *name,
         .path = str_format("%s/%s", name->parent, name->base),
         .modified = *modified,
     };
+    return 0;
 }
 
 /* --- entries */
@@ -306,9 +314,7 @@ int rootfs_add_dir(struct rootfs *rootfs, const struct entry_name *name,
         r = fail(errno, name, err);
     if (r == 0 && fchmodat(rootfs->parent_fd, name->base, (status->mode & DIR_MODES) | 0700, 0) < 0)
         r = fail(errno, name, err);
-    if (r == 0)
-        note_time(rootfs, name, &status->modified);
-    return r;
+    return r < 0 ? r : note_time(rootfs, name, &status->modified, err);
 }
 
 int rootfs_add_link(struct rootfs *rootfs, const struct entry_name *name, const char *text,
@@ -439,6 +445,11 @@ static int hide_lower(void *context, int dir_fd, const char *name, struct error 
         return errno == ENOENT ? 0 : error_errno(err, errno, "cannot look at the image");
     if (S_ISDIR(status.st_mode) && hiding->rootfs->mark_count == 0)
         return fs_remove_tree(dir_fd, name, err);
+    /* What is removed is looked at once; what stays, by each mark above it again. */
+    if ((is_ours || S_ISDIR(status.st_mode)) &&
+        ++hiding->rootfs->passed_by > hiding->rootfs->limits.entries)
+        return error_set(err, ERROR_LIMIT, "the image's marks pass by more than %ju entries",
+                         (uintmax_t)hiding->rootfs->limits.entries);
     if (S_ISDIR(status.st_mode))
         return hide_dir(hiding, dir_fd, name, is_ours, err);
     if (!is_ours && unlinkat(dir_fd, name, 0) < 0)

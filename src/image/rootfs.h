@@ -18,7 +18,7 @@ struct rootfs; /* opaque */
 /* Where layers may end. */
 struct rootfs_limits {
     uint64_t bytes;   /* of regular files, all layers together, overwritten ones too */
-    uint64_t entries; /* likewise */
+    uint64_t entries; /* likewise; and what whiteouts and opaque marks may look at and leave */
 };
 
 /* fd, an empty directory, stays the caller's. */

@@ -293,6 +293,57 @@ static void stops_at_its_limits(void **state)
     place_remove(&place);
 }
 
+/* A mark costs what it looks at; many of them over the same folder may not cost without end. */
+static void limits_what_marks_look_at(void **state)
+{
+    struct place place;
+    int r = 0;
+
+    (void)state;
+    place_make(&place);
+    {
+        scoped(rootfs_freep) struct rootfs *rootfs = rootfs_new(place.root_fd, &limits);
+
+        for (int i = 0; i < 100; i++) {
+            scoped(mem_freep) char *path = str_format("o/%d", i);
+
+            assert_int_equal(lay(rootfs, path, "1"), 0);
+        }
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(lay(rootfs, "o/.wh..wh..opq", NULL), 0);
+        for (int i = 0; i < 10 && r == 0; i++)
+            r = lay(rootfs, "o/.wh..wh..opq", NULL);
+    }
+    assert_int_equal(r, -ERROR_LIMIT);
+    place_remove(&place);
+}
+
+/* The same folder named again and again: its time is kept each time. */
+static void limits_what_it_keeps_of_folders(void **state)
+{
+    static const struct rootfs_limits many = {.bytes = 1000, .entries = 1000000};
+    const struct rootfs_status status = {.mode = 0755};
+    scoped(buf_done) struct buf path = {0};
+    scoped(entry_name_done) struct entry_name name = {.kind = ENTRY_PLAIN};
+    struct place place;
+    int r = 0;
+
+    (void)state;
+    place_make(&place);
+    while (path.size_bytes < 3500)
+        buf_format(&path, "%0200d/", 0);
+    buf_text_append(&path, "last");
+    assert_int_equal(entry_name_parse(buf_text(&path), &name, NULL), 0);
+    {
+        scoped(rootfs_freep) struct rootfs *rootfs = rootfs_new(place.root_fd, &many);
+
+        for (int i = 0; i < 30000 && r == 0; i++)
+            r = rootfs_add_dir(rootfs, &name, &status, NULL);
+    }
+    assert_int_equal(r, -ERROR_LIMIT);
+    place_remove(&place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +356,8 @@ int main(void)
         cmocka_unit_test(would_notice_an_escape),
         cmocka_unit_test(refuses_links_to_what_is_not_in_the_image),
         cmocka_unit_test(stops_at_its_limits),
+        cmocka_unit_test(limits_what_marks_look_at),
+        cmocka_unit_test(limits_what_it_keeps_of_folders),
     };
 
     return cmocka_run_group_tests_name("image", tests, NULL, NULL);

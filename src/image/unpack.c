@@ -279,18 +279,34 @@ static void archive_donep(struct archive **archive)
         (void)archive_read_free(*archive); /* only read from */
 }
 
-static int open_archive(int64_t position, struct archive **ret, struct error **err)
+/* Of a compressed one, each look is from the beginning. */
+static int open_archive(struct archive **ret, struct error **err)
 {
     struct archive *archive = archive_read_new();
 
     ASSERT(archive != NULL);
     *ret = archive;
-    (void)archive_read_support_format_tar(archive); /* built in */
-    if (lseek(ARCHIVE_FD, position, SEEK_SET) < 0)
+    (void)archive_read_support_format_tar(archive); /* built in, as are the next */
+    (void)archive_read_support_filter_gzip(archive);
+    (void)archive_read_support_filter_zstd(archive);
+    if (lseek(ARCHIVE_FD, 0, SEEK_SET) < 0)
         return error_errno(err, errno, "cannot seek in the archive");
     if (archive_read_open_fd(archive, ARCHIVE_FD, READ_BYTES) < ARCHIVE_WARN)
-        return layer_archive_error(archive, "it is no plain tar archive", err);
+        return layer_archive_error(archive, "it is no tar archive, plain, gzip or zstd", err);
     return 0;
+}
+
+/* A compressed archive may say that it holds anything: what is skipped is read all the same. */
+static int check_member_size(struct archive *archive, struct archive_entry *entry,
+                             const struct rootfs_limits *limits, struct error **err)
+{
+    int64_t size = archive_entry_size(entry), before = archive_filter_bytes(archive, 0);
+
+    if (size >= 0 && before >= 0 && (uint64_t)size <= limits->bytes &&
+        (uint64_t)before <= limits->bytes)
+        return 0;
+    return error_set(err, ERROR_LIMIT, "the archive holds more than %ju bytes",
+                     (uintmax_t)limits->bytes);
 }
 
 /* A path without "." and with "..", as old archives' links to other layers have them, resolved. */
@@ -302,11 +318,12 @@ static char *member_path(const char *path, const char *link)
     return path_normal(joined);
 }
 
-static int list_members(struct members *members, struct error **err)
+static int list_members(const struct rootfs_limits *limits, struct members *members,
+                        struct error **err)
 {
     scoped(archive_donep) struct archive *archive = NULL;
     struct archive_entry *entry = NULL;
-    int status, r = open_archive(0, &archive, err);
+    int status, r = open_archive(&archive, err);
 
     if (r < 0)
         return r;
@@ -314,6 +331,9 @@ static int list_members(struct members *members, struct error **err)
            status != ARCHIVE_EOF) {
         const char *path = archive_entry_pathname(entry), *link = archive_entry_symlink(entry);
 
+        r = check_member_size(archive, entry, limits, err);
+        if (r < 0)
+            return r;
         if (path == NULL || (archive_entry_filetype(entry) != AE_IFREG && link == NULL))
             continue;
         if (members->count == MEMBERS_MAX)
@@ -324,7 +344,7 @@ static int list_members(struct members *members, struct error **err)
             .position = archive_read_header_position(archive),
         };
     }
-    return status < ARCHIVE_WARN ? layer_archive_error(archive, "it is no plain tar archive", err)
+    return status < ARCHIVE_WARN ? layer_archive_error(archive, "it is no whole tar archive", err)
                                  : 0;
 }
 
@@ -351,11 +371,15 @@ static int open_member(const struct members *members, const char *path, struct a
         member = find_member(members, member->link);
     if (member == NULL || member->link != NULL)
         return error_set(err, ERROR_TASK, "the archive has no member '%.200s'", quoted);
-    int r = open_archive(member->position, ret, err);
+    int status = ARCHIVE_OK, r = open_archive(ret, err);
 
     if (r < 0)
         return r;
-    return archive_read_next_header(*ret, &entry) < ARCHIVE_WARN
+    do {
+        status = archive_read_next_header(*ret, &entry);
+    } while (status >= ARCHIVE_WARN && status != ARCHIVE_EOF &&
+             archive_read_header_position(*ret) != member->position);
+    return status < ARCHIVE_WARN || status == ARCHIVE_EOF
                ? layer_archive_error(*ret, "the archive", err)
                : 0;
 }
@@ -423,7 +447,7 @@ static int unpack_archive(const struct options *options, struct outcome *outcome
     scoped(layout_archive_done) struct layout_archive archive = {.config = NULL};
     scoped(buf_done) struct buf manifest = {0};
     scoped(buf_done) struct buf config = {0};
-    int r = list_members(members, err);
+    int r = list_members(&options->limits, members, err);
 
     if (r == 0)
         r = read_member(members, "manifest.json", &manifest, err);

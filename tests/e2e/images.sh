@@ -76,7 +76,11 @@ case_runs_in_an_image() {
   rm -rf run
   check_run
   image_json | "$MAKE_IMAGE" docker-archive suite/t/image.tar
+  image_json '{archive: "zstd"}' | "$MAKE_IMAGE" docker-archive suite/t/image.tar.zst
   image_task docker-archive:image.tar
+  rm -rf run
+  check_run
+  image_task docker-archive:image.tar.zst
   rm -rf run
   check_run
   [ "$(images)" = 1 ] || fail "$(images) images are kept of the same layers"

@@ -47,6 +47,12 @@ make_repo() { # NAME [git init's arguments]
   put "fix with $ANSWER" code.txt "$ANSWER"
 }
 
+object() { # NAME: its file
+  local id
+  id=$(g rev-parse "$1")
+  echo "$repo/.git/objects/${id:0:2}/${id:2}"
+}
+
 plant_names() { # all that can name the fix, and all that git would run
   local hook
   GIT_COMMITTER_DATE='2001-01-01T00:00:00Z' GIT_AUTHOR_DATE='2001-01-01T00:00:00Z' g tag -am "back-dated $ANSWER" v0
@@ -86,7 +92,7 @@ export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER
 {
   echo "answers \$(mine .)"
   echo "status \$(git status --porcelain 2>&1 | tr '\\n' ' ')"
-  echo "log \$(git log --format=%s 2>&1 | tr '\\n' ' ')"
+  echo "log \$(git log --format=%s 2>&1 | tr '\\n' ' ')end"
   echo "files \$(find . -type f -not -path './.git/*' | sort | tr '\\n' ' ')"
   echo "git \$(ls -A .git 2>&1 | tr '\\n' ' ')"
   echo "refs \$(git for-each-ref | wc -l) \$(git reflog --all | wc -l) \$(git fsck --full --unreachable --strict 2>&1 | wc -l)"
@@ -144,10 +150,10 @@ case_nothing_but_the_commit_is_there() {
     seen "$task" 'answers 0'
   done
   for task in names packed sha256 borrower shallow; do
-    seen "$task" 'status ' 'log base ' 'files ./code.txt ./tool/run.sh ' 'git HEAD config index objects refs ' 'refs 1 0 0' \
+    seen "$task" 'status ' 'log base end' 'files ./code.txt ./tool/run.sh ' 'git HEAD config index objects refs ' 'refs 1 0 0' \
       '1 file changed, 1 insertion(+)' 'committed mine'
   done
-  seen ancestors 'log base second first ' 'refs 1 0 0' 'committed mine'
+  seen ancestors 'log base second first end' 'refs 1 0 0' 'committed mine'
   seen none 'files ./code.txt ./tool/run.sh ' "git ls: cannot access '.git'"
   seen template 'files ./code.txt ./tool/run.sh ' "git ls: cannot access '.git'"
   seen module 'files ./.gitmodules ./code.txt ./tool/run.sh '
@@ -164,7 +170,11 @@ case_what_cannot_be_taken_is_said() {
   base=$(printf '%040d' 7) && repo_task absent ../repos/whole base
   mkdir suite/repos/plain && repo_task plain ../repos/plain base
   ln -s /etc "$repo/out" && g add -A && g commit -qm out && base=$(g rev-parse HEAD) && repo_task out ../repos/whole base
+  make_repo damaged && repo_task damaged ../repos/damaged base
+  # One object has the content of another.
+  cp -f "$(object HEAD~3:code.txt)" "$(object "$base:code.txt")"
   run_suite -j 4
+  complains damaged 'an object of the commit is damaged'
   complains link 'is no folder but leads to another place'
   complains shared 'it borrows objects from another repository'
   complains cut 'a shallow or a partial clone'
@@ -174,7 +184,7 @@ case_what_cannot_be_taken_is_said() {
   complains out "'out'"
 }
 
-# The second run takes it from the store; a damaged object is not taken at all.
+# The second run takes it from the store.
 case_is_kept_by_commit() {
   need git jq
   make_repo kept && repo_task t ../repos/kept base
@@ -182,7 +192,7 @@ case_is_kept_by_commit() {
   expect_status 0
   rm -rf suite/repos/kept/.git run && run_suite
   expect_status 0
-  seen t 'log base '
+  seen t 'log base end'
 }
 
 main nothing_but_the_commit_is_there:user what_cannot_be_taken_is_said is_kept_by_commit
