@@ -25,15 +25,27 @@ static int set_caps(uint64_t permitted, uint64_t inheritable)
     return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-static int drop_bounding(uint64_t keep)
+/* LAST_CAP goes last, so that where it is gone all are that were to go with it. */
+#define LAST_CAP CAP_CHOWN
+_Static_assert(LAST_CAP == 0, "the loop begins after it");
+
+static int drop_bounding(uint64_t gone)
 {
-    for (int cap = 0; cap < CAPS_MAX; cap++) {
-        if ((keep & CAP_BIT(cap)) != 0)
-            continue;
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-            return errno == EINVAL ? 0 : -errno; /* the first that this kernel does not know */
+    int r = 0;
+
+    for (int cap = LAST_CAP + 1; cap < CAPS_MAX && r == 0; cap++) {
+        if ((gone & CAP_BIT(cap)) != 0)
+            r = prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 ? -errno : 0;
     }
-    return 0;
+    /* EINVAL: the first that this kernel does not know. */
+    if (r == 0 || r == -EINVAL)
+        r = prctl(PR_CAPBSET_DROP, LAST_CAP, 0, 0, 0) < 0 ? -errno : 0;
+    return r;
+}
+
+int identity_bound(void)
+{
+    return drop_bounding(~IDENTITY_CAPS);
 }
 
 /* Ambient ones survive the exec of a program that is not root's. */
@@ -63,7 +75,9 @@ static int set_ids(const struct identity *identity)
 int identity_take(const struct identity *identity)
 {
     uint64_t keep = identity->keep_caps;
-    int r = drop_bounding(keep);
+    /* The monitor's own is dropped already; a new user namespace begins with a full one. */
+    bool is_full = prctl(PR_CAPBSET_READ, LAST_CAP, 0, 0, 0) != 0;
+    int r = drop_bounding(is_full ? ~keep : IDENTITY_CAPS & ~keep);
 
     if (r < 0)
         return r;

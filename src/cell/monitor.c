@@ -47,8 +47,12 @@ static int prepare(struct server *server, struct native *native, enum cell_step 
     *step = STEP_PROC;
     if (native->proc_fd < 0)
         return -errno;
-    *step = STEP_LEASE;
-    return server->machine.tier == TIER_A ? lease_open(&native->pool) : 0;
+    if (server->machine.tier != TIER_A)
+        return 0;
+    *step = STEP_IDENTITY;
+    r = identity_bound();
+    *step = r < 0 ? STEP_IDENTITY : STEP_LEASE;
+    return r < 0 ? r : lease_open(&native->pool);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
  * `detail` what they were at; each sets its protection's bit only after it succeeded.
  */
 
+#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -191,6 +192,14 @@ struct identity {
     bool keep_groups; /* tier B: they cannot be cleared */
 };
 must_check int identity_take(const struct identity *identity) nonnull(1);
+/*
+ * Drops from the bounding set what no identity keeps, once for all children: of the monitor, which
+ * needs nothing of that set itself.
+ */
+#define IDENTITY_CAPS                                                                              \
+    ((UINT64_C(1) << CAP_KILL) | (UINT64_C(1) << CAP_DAC_READ_SEARCH) |                            \
+     (UINT64_C(1) << CAP_SYS_ADMIN))
+must_check int identity_bound(void);
 
 /* filters.c */
 #define RIGHTS_READ (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_EXECUTE)

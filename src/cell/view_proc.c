@@ -8,11 +8,14 @@
 
 #define PATH_BYTES 64
 
-/* Files of /proc that tell of the host's kernel or of other people's keys, shown empty. */
+/*
+ * Files of /proc that tell of the host's kernel or of other people's keys, shown empty. Last, here
+ * and below, is one that every kernel has (cover_names).
+ */
 static const char *const masked_files[] = {
-    "kallsyms",     "keys",          "key-users",   "config.gz",  "cmdline",       "kmsg",
-    "sched_debug",  "timer_list",    "vmallocinfo", "kcore",      "sysrq-trigger", "slabinfo",
-    "pagetypeinfo", "latency_stats", "kpagecount",  "kpageflags", "kpagecgroup",   "timer_stats",
+    "kallsyms",      "keys",        "key-users",  "config.gz",     "kmsg",        "sched_debug",
+    "timer_list",    "vmallocinfo", "kcore",      "sysrq-trigger", "slabinfo",    "pagetypeinfo",
+    "latency_stats", "kpagecount",  "kpageflags", "kpagecgroup",   "timer_stats", "cmdline",
 };
 
 /* Directories of it, shown empty. */
@@ -29,22 +32,58 @@ static const struct {
     [DEVICE_URANDOM] = {"urandom", 9, 1}, [DEVICE_TTY] = {"tty", 0, 5},
 };
 
-/* Binds scratch/name over a path of the new /proc. One that this kernel does not have is fine. */
-static int cover(const struct setup *setup, int proc_fd, const char *path, const char *name)
+static int clone_cover(const struct setup *setup, const char *name)
 {
+    int tree = sys_open_tree(setup->scratch_fd, name, OPEN_TREE_CLONE);
+
+    if (tree < 0)
+        return tree;
+    int r = sys_set_mount(
+        tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0,
+        false);
+
+    return r < 0 ? r : tree;
+}
+
+/*
+ * Covers names of the new /proc, which holds no link of anybody's. One that this kernel does not
+ * have is fine; its clone serves for the next, as one that goes unused is costly to be rid of.
+ * scratch/name lies over itself as a cover, so that its clones are covers without further calls.
+ */
+static int cover_names(const struct setup *setup, int proc_fd, const char *const *names,
+                       size_t count, const char *name)
+{
+    int tree = clone_cover(setup, name);
+    int r = tree < 0 ? tree : sys_attach(tree, setup->scratch_fd, name);
+
+    for (size_t i = 0; i < count && r >= 0; i++) {
+        if (tree < 0 || r == 0) {
+            if (tree >= 0)
+                (void)close(tree); /* attached */
+            tree = sys_open_tree(setup->scratch_fd, name, OPEN_TREE_CLONE);
+        }
+        r = tree < 0 ? tree : sys_attach(tree, proc_fd, names[i]);
+        if (r == -ENOENT)
+            r = 1;
+    }
+    if (tree >= 0)
+        (void)close(tree); /* attached or failed */
+    return r < 0 ? r : 0;
+}
+
+/* A text of the client's over a path that it named: nothing outside /proc, and no link. */
+static int cover_text(const struct setup *setup, int proc_fd, uint32_t index)
+{
+    const char *path = setup->request->texts[index].target + strlen("/proc/");
     int point = sys_open_beneath(proc_fd, path, O_PATH, 0);
+    char name[PATH_BYTES];
 
     if (point < 0)
         return point == -ENOENT ? 0 : point;
-    int tree = sys_open_tree(setup->scratch_fd, name, OPEN_TREE_CLONE);
-    int r = tree;
+    sys_format(name, sizeof(name), "t%u", index);
+    int tree = clone_cover(setup, name);
+    int r = tree < 0 ? tree : sys_attach(tree, point, "");
 
-    if (r >= 0)
-        r = sys_set_mount(
-            tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0,
-            false);
-    if (r >= 0)
-        r = sys_attach(tree, point, "");
     if (tree >= 0)
         (void)close(tree); /* attached or failed */
     (void)close(point);    /* a path only */
@@ -58,20 +97,13 @@ static int cover_all(const struct setup *setup, int proc_fd)
     if (empty < 0)
         return -errno;
     (void)close(empty); /* nothing was written */
-    int r = 0;
+    int r = cover_names(setup, proc_fd, masked_files, ARRAY_SIZE(masked_files), "empty");
 
-    for (size_t i = 0; i < ARRAY_SIZE(masked_files) && r >= 0; i++)
-        r = cover(setup, proc_fd, masked_files[i], "empty");
-    for (size_t i = 0; i < ARRAY_SIZE(masked_dirs) && r >= 0; i++)
-        r = cover(setup, proc_fd, masked_dirs[i], "void");
+    if (r >= 0)
+        r = cover_names(setup, proc_fd, masked_dirs, ARRAY_SIZE(masked_dirs), "void");
     for (uint32_t i = 0; i < setup->request->text_count && r >= 0; i++) {
-        const char *target = setup->request->texts[i].target;
-        char name[PATH_BYTES];
-
-        if (strncmp(target, "/proc/", strlen("/proc/")) != 0)
-            continue;
-        sys_format(name, sizeof(name), "t%u", i);
-        r = cover(setup, proc_fd, target + strlen("/proc/"), name);
+        if (strncmp(setup->request->texts[i].target, "/proc/", strlen("/proc/")) == 0)
+            r = cover_text(setup, proc_fd, i);
     }
     return r;
 }

@@ -8,7 +8,7 @@
 #include "collect/gather_internal.h"
 #include "collect/tar.h"
 
-#define HASH_BYTES 65536
+#define HASH_BYTES 65536 /* on the stack: never more of it is touched than a file is long */
 
 void gather_remark(struct gather_remarks *remarks, const char *path, const char *reason)
 {
@@ -173,8 +173,8 @@ void gather_entry(struct gather *gather, const struct manifest_entry *entry, con
 
 static int hash_file(int fd, struct sha256 *ret)
 {
-    scoped(mem_freep) char *bytes = mem_new(HASH_BYTES, 1);
     scoped(sha256_stream_freep) struct sha256_stream *stream = sha256_stream_new();
+    char bytes[HASH_BYTES];
 
     for (;;) {
         ssize_t n = read(fd, bytes, HASH_BYTES);

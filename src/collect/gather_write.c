@@ -6,7 +6,8 @@
 #include "collect/gather_internal.h"
 #include "collect/tar.h"
 
-#define COPY_BYTES ((size_t)256 << 10)
+/* On the stack: never more of it is touched than a file is long. */
+#define COPY_BYTES ((size_t)64 << 10)
 #define FLUSH_BYTES ((size_t)64 << 10)
 
 static int opened_file(int dir_fd, const char *path, uint64_t size)
@@ -51,8 +52,8 @@ static int content_error(const struct planned *planned, int errno_value, struct 
 static int write_content(struct tar_writer *writer, int fd, struct planned *planned,
                          struct error **err)
 {
-    scoped(mem_freep) char *bytes = mem_new(COPY_BYTES, 1);
     scoped(sha256_stream_freep) struct sha256_stream *stream = sha256_stream_new();
+    char bytes[COPY_BYTES];
     uint64_t size = planned->entry.size_bytes;
 
     for (uint64_t left = size; left > 0;) {

@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "record/internal.h"
 
-#define PIECE_BYTES ((size_t)128 << 10)
+/* On the stack: only as much of it is touched as a file, most often a small one, is long. */
+#define PIECE_BYTES ((size_t)64 << 10)
 
 int digest_file(int dir_fd, const char *path, struct sha256 *ret, struct error **err)
 {
@@ -15,8 +16,8 @@ int digest_file(int dir_fd, const char *path, struct sha256 *ret, struct error *
     if (fd < 0)
         return error_errno(err, -fd, "cannot open '%s'", path);
 
-    scoped(mem_freep) char *piece = mem_new(PIECE_BYTES, 1);
     scoped(sha256_stream_freep) struct sha256_stream *stream = sha256_stream_new();
+    char piece[PIECE_BYTES];
 
     for (;;) {
         ssize_t n = read(fd, piece, PIECE_BYTES);
