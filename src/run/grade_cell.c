@@ -91,6 +91,7 @@ void grade_cell_free(struct grade_cell *cell)
     if (cell == NULL)
         return;
     cell_free(cell->cell);
+    cell_free(cell->left);
     str_list_done(&cell->env);
     free(cell->suite_path);
     free(cell->reference_path);
@@ -133,9 +134,12 @@ static int allow_candidates(struct grade_cell *cell, struct error **err)
     return r < 0 ? r : cell_allow_candidates(cell->cell, &recipe, err);
 }
 
-static int start_cell(struct grade_cell *cell, const struct cell *keep, struct error **err)
+/* command: what it begins with; NULL: nothing. Candidates that it asks for wait for the recipe. */
+static int start_cell(struct grade_cell *cell, const struct cell_command *command,
+                      struct error **err)
 {
     const struct grade_cell_options *options = &cell->options;
+    const struct cell *keep = cell->left != NULL ? cell->left : options->keep;
     struct cell_spec spec = {.role = grade_cell_role(cell), .etc_fd = -1};
     int r = grade_cell_fill(cell, &spec, err);
 
@@ -144,11 +148,16 @@ static int start_cell(struct grade_cell *cell, const struct cell *keep, struct e
     if (keep != NULL)
         spec.workspace =
             (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP, .keep_cell_id = cell_id(keep)};
+    if (command != NULL)
+        spec.command = *command;
 
     r = cell_start(options->monitor, &spec, &cell->cell, err);
     if (r == 0 && grade_cell_has_candidates(cell))
         r = allow_candidates(cell, err);
-    return r < 0 ? error_wrap(err, r, "grading cell") : 0;
+    if (r < 0)
+        return error_wrap(err, r, "grading cell");
+    cell_free(take(cell->left));
+    return 0;
 }
 
 int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **err)
@@ -156,7 +165,7 @@ int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **e
     int r = 0;
 
     if (cell->cell == NULL)
-        r = start_cell(cell, cell->options.keep, err);
+        r = start_cell(cell, NULL, err);
     if (r == 0 && !grade_cell_has_nothing_to_apply(cell)) {
         r = collect_apply(cell->cell, cell->options.tar_fd, cell->options.changes_fd, err);
         if (r < 0)
@@ -169,24 +178,26 @@ int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **e
     return 0;
 }
 
-/* After a command that overran its time: everything dies, the workspace stays. */
-static int restart(struct grade_cell *cell, struct error **err)
+/* Everything in it dies; the workspace stays, for the next cell, which starts on first use. */
+static int leave(struct grade_cell *cell, struct error **err)
 {
-    scoped(cell_freep) struct cell *ended = take(cell->cell);
     struct cell_receipt receipt;
-    int r = cell_end(ended, &receipt, err);
 
-    return r < 0 ? r : start_cell(cell, ended, err);
+    if (cell->cell == NULL)
+        return 0;
+    cell->left = take(cell->cell);
+    cell->used = false;
+    return cell_end(cell->left, &receipt, err);
 }
 
 /* After a command that is only to look: its workspace goes, the next makes it anew. */
 static int forget(struct grade_cell *cell, struct error **err)
 {
-    scoped(cell_freep) struct cell *ended = take(cell->cell);
-    struct cell_receipt receipt;
+    int r = leave(cell, err);
 
-    cell->applied = cell->used = false;
-    return cell_end(ended, &receipt, err);
+    cell_free(take(cell->left));
+    cell->applied = false;
+    return r;
 }
 
 struct shell_run {
@@ -221,7 +232,7 @@ static int wait_command(struct grade_cell *cell, uint32_t process, int *fds,
     result->stopped = end == CELL_STOPPED;
     result->exit_code = end == CELL_EXITED ? status.exit_code : -1;
     result->term_signal = end == CELL_EXITED ? status.term_signal : 0;
-    return end == CELL_EXITED ? 0 : restart(cell, err);
+    return end == CELL_EXITED ? 0 : leave(cell, err);
 }
 
 static int pipe_pair(int read_end[1], int write_end[1], struct error **err)
@@ -255,11 +266,12 @@ static int run_shell(struct grade_cell *cell, const struct shell_run *run, struc
         .fds = {-1, out_write, err_write},
         .fd_count = 3,
     };
-    uint32_t process = 0;
+    uint32_t process = 1;
 
     run->result->out.max_bytes = run->limits->output_max_bytes;
     run->result->err.max_bytes = run->limits->output_max_bytes;
-    r = cell_exec(cell->cell, &command, &process, err);
+    r = cell->cell == NULL ? start_cell(cell, &command, err)
+                           : cell_exec(cell->cell, &command, &process, err);
     if (r < 0)
         return r;
     fd_closep(&out_write);
@@ -390,15 +402,15 @@ static int workspace_run(void *context, const struct grade_command *command,
         return error_set(err, ERROR_BUG, "a read_only command after one that is not");
     int r = grade_cell_shell(cell->options.view, grade_cell_role(cell), &run.shell, err);
 
-    if (r == 0)
-        r = grade_cell_live(cell, &live, err);
-
     /*
      * Commands build on each other through the workspace alone: what one criterion's candidate left
      * in HOME, in /tmp or running must not meet the next one's grader.
      */
     if (r == 0 && cell->used)
-        r = restart(cell, err);
+        r = leave(cell, err);
+    /* Where nothing must be done in it before, the cell begins with the command. */
+    if (r == 0 && (cell->options.service_count > 0 || !grade_cell_has_nothing_to_apply(cell)))
+        r = grade_cell_live(cell, &live, err);
     cell->used = true;
     cell->changed |= !command->read_only;
     if (r == 0 && cell->options.service_count > 0)

@@ -8,7 +8,8 @@
 
 struct grade_cell {
     struct grade_cell_options options;
-    struct cell *cell;
+    struct cell *cell; /* the live one; NULL: none yet, or it was left */
+    struct cell *left; /* an ended one, whose workspace the next takes over; NULL: none */
     struct str_list env;
     char *suite_path, *reference_path, *trial_path; /* in the cell */
     char *reference_place;                          /* in the suite; NULL: none */
