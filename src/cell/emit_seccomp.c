@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -23,6 +24,13 @@
 #define PROGRAM_MAX 4096
 #define IOCTL_TIOCSTI 0x5412u
 #define IOCTL_TIOCLINUX 0x541Cu
+/* Flags and such of a file, which its owner sets through a descriptor that can only read. */
+#define IOCTL_SETFLAGS 0x40086602u
+#define IOCTL_SETFLAGS_32 0x40046602u
+#define IOCTL_SETVERSION 0x40087602u
+#define IOCTL_SETVERSION_32 0x40047602u
+#define IOCTL_FSSETXATTR 0x401C5820u
+#define IOCTL_SET_ENCRYPTION 0x800C6613u
 /* NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 #define CLONE_NAMESPACE_FLAGS 0x7E020000u
 /* What x86-64 and arm64 number alike from here on; the last call that was looked at. */
@@ -140,12 +148,14 @@ static const char *const worker_calls[] = {
 };
 
 /*
- * What reaches, by path or by id, past a cell that has no namespaces: landlock does not look at
- * owners, modes, times and attributes. By descriptor the same can be done to what the cell opened.
+ * What reaches past a cell that has no namespaces: landlock does not look at owners, modes, times
+ * and attributes, be they named by path or by a descriptor that can only read, nor at priorities.
  */
 static const char *const walled_out_calls[] = {
-    "chmod", "chown", "fchmodat", "fchownat", "futimesat", "lchown", "lremovexattr", "lsetxattr",
-    "removexattr", "setxattr", "utime", "utimes", "utimensat", "prlimit64",
+    "chmod", "chown", "fchmod", "fchmodat", "fchown", "fchownat", "fremovexattr", "fsetxattr",
+    "futimesat", "lchown", "lremovexattr", "lsetxattr", "removexattr", "setxattr", "utime", "utimes",
+    "utimensat", "ioprio_set", "prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam",
+    "sched_setscheduler", "setpriority",
     "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
     "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop", "shmat",
     "shmctl", "shmdt", "shmget",
@@ -154,8 +164,24 @@ static const int walled_out_numbers[] = {452, 463, 466};
 
 /* clang-format on */
 
-/* The three lists of calls that a program of a cell can have. */
-enum kind { KIND_CELL, KIND_NO_PTRACE, KIND_WALLED };
+static const uint32_t denied_ioctls[] = {IOCTL_TIOCSTI, IOCTL_TIOCLINUX};
+static const uint32_t walled_out_ioctls[] = {
+    IOCTL_TIOCSTI,    IOCTL_TIOCLINUX,     IOCTL_SETFLAGS,   IOCTL_SETFLAGS_32,
+    IOCTL_SETVERSION, IOCTL_SETVERSION_32, IOCTL_FSSETXATTR, IOCTL_SET_ENCRYPTION,
+};
+
+/* The lists of calls that a program of a cell can have. */
+enum kind {
+    KIND_CELL,
+    KIND_NO_PTRACE,
+    KIND_WALLED,
+    KIND_WALLED_MODES, /* with modes by descriptor, for a program of ours */
+};
+
+static bool is_walled(enum kind kind)
+{
+    return kind == KIND_WALLED || kind == KIND_WALLED_MODES;
+}
 
 static void fail(const char *what, int r)
 {
@@ -207,11 +233,11 @@ static bool is_walled_out(const char *name, int number)
 static void add_common_calls(scmp_filter_ctx ctx, enum kind kind)
 {
     for (size_t i = 0; i < ARRAY_SIZE(common_calls); i++) {
-        if (kind != KIND_WALLED || !is_walled_out(common_calls[i], -1))
+        if (!is_walled(kind) || !is_walled_out(common_calls[i], -1))
             allow(ctx, &common_calls[i], 1);
     }
     for (size_t i = 0; i < ARRAY_SIZE(new_calls); i++) {
-        if (kind == KIND_WALLED && is_walled_out(NULL, new_calls[i]))
+        if (is_walled(kind) && is_walled_out(NULL, new_calls[i]))
             continue;
         int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, new_calls[i], 0);
 
@@ -231,15 +257,46 @@ static void add_sockets(scmp_filter_ctx ctx)
                                    SCMP_CMP(2, SCMP_CMP_MASKED_EQ, low, 0)};
     int r = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, route);
 
+    /* As where the kernel has no auditing: useradd and its kin then go on, and else stop. */
+    route[1].datum_b = NETLINK_AUDIT;
+    if (r == 0)
+        r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2,
+                                   route);
     if (r < 0)
         fail("socket", r);
 }
 
-/* Limits of its own; times of what is named by a descriptor alone. No socket but pairs. */
-static void add_walled_rules(scmp_filter_ctx ctx)
+/* Limits and priorities of its own. No socket but pairs. */
+static void add_walled_rules(scmp_filter_ctx ctx, enum kind kind)
 {
-    allow_if(ctx, "prlimit64", 0, UINT64_MAX, 0);
-    allow_if(ctx, "utimensat", 1, UINT64_MAX, 0);
+    static const char *const own_calls[] = {"prlimit64", "sched_setaffinity", "sched_setattr",
+                                            "sched_setparam", "sched_setscheduler"};
+    static const char *const mode_calls[] = {"fchmod"};
+    const uint64_t low = 0xffffffff;
+    /* A process, or its group, and 0: the caller's. Both calls count them alike but for the base.
+     */
+    static const struct {
+        const char *name;
+        uint64_t process, group;
+    } priorities[] = {{"setpriority", 0, 1}, {"ioprio_set", 1, 2}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(own_calls); i++)
+        allow_if(ctx, own_calls[i], 0, low, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(priorities); i++) {
+        const uint64_t kinds[] = {priorities[i].process, priorities[i].group};
+
+        for (size_t j = 0; j < ARRAY_SIZE(kinds); j++) {
+            struct scmp_arg_cmp own[] = {SCMP_CMP(0, SCMP_CMP_MASKED_EQ, low, kinds[j]),
+                                         SCMP_CMP(1, SCMP_CMP_MASKED_EQ, low, 0)};
+            int r = seccomp_rule_add_array(
+                ctx, SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(priorities[i].name), 2, own);
+
+            if (r < 0)
+                fail(priorities[i].name, r);
+        }
+    }
+    if (kind == KIND_WALLED_MODES)
+        allow(ctx, mode_calls, ARRAY_SIZE(mode_calls));
 }
 
 static void add_cell_rules(scmp_filter_ctx ctx, enum kind kind)
@@ -256,8 +313,8 @@ static void add_cell_rules(scmp_filter_ctx ctx, enum kind kind)
         allow_if(ctx, "personality", 0, low, personas[i]);
     if (ptrace)
         allow_if(ctx, "personality", 0, low, 0x0040000); /* debuggers: no address randomisation */
-    if (kind == KIND_WALLED)
-        add_walled_rules(ctx);
+    if (is_walled(kind))
+        add_walled_rules(ctx, kind);
     else
         add_sockets(ctx);
     allow_if(ctx, "clone", 0, CLONE_NAMESPACE_FLAGS, 0);
@@ -289,32 +346,41 @@ static void print_instruction(struct sock_filter instruction)
 }
 
 /* Falls through to what follows unless a foreign ABI, a too new call or a denied ioctl is met. */
-static void print_prologue(void)
+static void print_prologue(enum kind kind)
 {
     const unsigned last = NEWEST_KNOWN + 15;
-    struct sock_filter head[] = {
+    const uint32_t *ioctls = is_walled(kind) ? walled_out_ioctls : denied_ioctls;
+    uint8_t count =
+        (uint8_t)(is_walled(kind) ? ARRAY_SIZE(walled_out_ioctls) : ARRAY_SIZE(denied_ioctls));
+    const struct sock_filter head[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         /* x32 calls have bit 30 set: libseccomp's part kills them. */
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 6, 0),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, 4, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, (uint8_t)(count + 3), 0),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last, (uint8_t)(count + 3), 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, (uint8_t)(count + 1)),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IOCTL_TIOCSTI, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IOCTL_TIOCLINUX, 2, 1),
+    };
+    const struct sock_filter tail[] = {
+        BPF_STMT(BPF_JMP | BPF_JA, 2),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(head); i++)
         print_instruction(head[i]);
+    /* Each: over what is left of these and over the first two of the tail. */
+    for (uint8_t i = 0; i < count; i++)
+        print_instruction((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ioctls[i],
+                                                       (uint8_t)(count - i + 1), 0));
+    for (size_t i = 0; i < ARRAY_SIZE(tail); i++)
+        print_instruction(tail[i]);
 }
 
 /* Exports through a memfd, as libseccomp writes to descriptors only. */
-static void print_program(const char *name, scmp_filter_ctx ctx, bool prologue)
+static void print_program(const char *name, scmp_filter_ctx ctx)
 {
     static struct sock_filter program[PROGRAM_MAX];
     int fd = memfd_create("bpf", MFD_CLOEXEC);
@@ -327,12 +393,14 @@ static void print_program(const char *name, scmp_filter_ctx ctx, bool prologue)
     if (size <= 0 || (size_t)size == sizeof(program))
         fail(name, -EFBIG);
     (void)close(fd); /* read only */
-    (void)printf("static const struct sock_filter %s[] = {\n", name);
-    if (prologue)
-        print_prologue();
     for (size_t i = 0; i < (size_t)size / sizeof(program[0]); i++)
         print_instruction(program[i]);
     (void)printf("};\n\n");
+}
+
+static void print_start(const char *name)
+{
+    (void)printf("static const struct sock_filter %s[] = {\n", name);
 }
 
 static scmp_filter_ctx new_filter(uint32_t otherwise)
@@ -352,11 +420,10 @@ static scmp_filter_ctx new_filter(uint32_t otherwise)
 
 static void print_table(void)
 {
-    static const char *const rows[][2] = {{"FILTER_CELL", "cell"},
-                                          {"FILTER_CELL_NO_PTRACE", "cell_no_ptrace"},
-                                          {"FILTER_WALLED", "walled"},
-                                          {"FILTER_INIT", "init"},
-                                          {"FILTER_WORKER", "worker"}};
+    static const char *const rows[][2] = {
+        {"FILTER_CELL", "cell"},     {"FILTER_CELL_NO_PTRACE", "cell_no_ptrace"},
+        {"FILTER_WALLED", "walled"}, {"FILTER_WALLED_MODES", "walled_modes"},
+        {"FILTER_INIT", "init"},     {"FILTER_WORKER", "worker"}};
 
     (void)printf("const struct seccomp_program seccomp_programs[] = {\n");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -369,13 +436,16 @@ static void print_cell_programs(void)
 {
     static const char *const names[] = {[KIND_CELL] = "seccomp_cell",
                                         [KIND_NO_PTRACE] = "seccomp_cell_no_ptrace",
-                                        [KIND_WALLED] = "seccomp_walled"};
+                                        [KIND_WALLED] = "seccomp_walled",
+                                        [KIND_WALLED_MODES] = "seccomp_walled_modes"};
 
-    for (enum kind kind = KIND_CELL; kind <= KIND_WALLED; kind++) {
+    for (enum kind kind = KIND_CELL; kind <= KIND_WALLED_MODES; kind++) {
         scmp_filter_ctx ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
 
         add_cell_rules(ctx, kind);
-        print_program(names[kind], ctx, true);
+        print_start(names[kind]);
+        print_prologue(kind);
+        print_program(names[kind], ctx);
         seccomp_release(ctx);
     }
 }
@@ -394,13 +464,15 @@ int main(int argc, char **argv)
     allow(ctx, init_calls, ARRAY_SIZE(init_calls));
     if (sanitized)
         allow(ctx, sanitizer_calls, ARRAY_SIZE(sanitizer_calls));
-    print_program("seccomp_init", ctx, false);
+    print_start("seccomp_init");
+    print_program("seccomp_init", ctx);
     seccomp_release(ctx);
     ctx = new_filter(SCMP_ACT_ERRNO(EPERM));
     add_worker_rules(ctx, 1000);
     if (sanitized)
         allow(ctx, sanitizer_calls, ARRAY_SIZE(sanitizer_calls));
-    print_program("seccomp_worker", ctx, false);
+    print_start("seccomp_worker");
+    print_program("seccomp_worker", ctx);
     seccomp_release(ctx);
     print_table();
     if (fflush(stdout) != 0 || ferror(stdout))

@@ -74,9 +74,11 @@ struct program {
     size_t worker_fd_count;
     int exec_fd;            /* CELL_WORKER: its program, else -1 */
     int ruleset_fd;         /* walls.h: the cell's rules */
+    int root_ns_fd;         /* identity root: the user namespace to be root of, else -1 */
     bool worker_sees_marks; /* CELL_WORKER: overlay's own attributes are to be read */
     uint32_t role;
     bool ptrace_denied, writes_workspace;
+    bool sets_modes; /* walls.h: ours, and may set modes by descriptor */
     uid_t uid;
     gid_t gid;
     uint32_t number; /* of its cell */
@@ -102,6 +104,7 @@ struct setup {
     int collect_fd;              /* CELL_WORKER: the workspace to collect */
     bool collect_has_marks;
     bool copy_instead; /* the layers cannot be overlaid */
+    int root_ns_fd;    /* as in struct program */
     int channel;
     uid_t uid, init_uid;
     gid_t gid;
@@ -110,6 +113,7 @@ struct setup {
     int listener_fd;     /* CELL_GRADER: where its programs ask for candidates */
     /* under way */
     int scratch_fd, root_fd;
+    int own_fd;                    /* identity root: where the writable layers are */
     int namespaces[NAMESPACE_FDS]; /* user namespaces only */
     int kept_fds[2];
     size_t kept_count;
@@ -143,6 +147,8 @@ must_check int view_clone(const struct setup *setup, int fd, int made) nonnull(1
 must_check int view_proc(struct setup *setup) nonnull(1);
 must_check int view_dev(struct setup *setup) nonnull(1);
 
+/* view_own.c: the layers that a cell whose programs are root may write to. */
+must_check int view_own_make(struct setup *setup) nonnull(1);
 /* overlay.c. lowers: the topmost first; upper -1: read-only. */
 struct overlay {
     int lowers[CELL_LAYERS_MAX + 1];
@@ -151,9 +157,14 @@ struct overlay {
     bool user_xattr, redirect;
 };
 must_check int overlay_mount(const struct overlay *overlay, uint64_t attributes) nonnull(1);
+/* upper and work; the upper begins as a copy of over (below 0: empty) that belongs to the cell. */
+must_check int view_own_layer(struct setup *setup, struct overlay *overlay, const char *name,
+                              int over) nonnull(1, 2, 3);
 
 /* workspace.c: /workspace, HOME, /tmp, /dev/shm. */
 must_check int workspace_make(struct setup *setup) nonnull(1);
+/* A sized tmpfs of the cell's user, or of everybody. */
+must_check int workspace_place(const struct setup *setup, bool everybody, mode_t mode) nonnull(1);
 must_check int workspace_collect(struct setup *setup) nonnull(1);
 
 /* candidate.c: a socket and its point, before the root is mounted; then it on that. */
@@ -190,6 +201,7 @@ struct identity {
     gid_t gid;
     uint64_t keep_caps;
     bool keep_groups; /* tier B: they cannot be cleared */
+    bool is_root;     /* of a user namespace: keep_caps last for as long as it stays that */
 };
 must_check int identity_take(const struct identity *identity) nonnull(1);
 /*
@@ -208,7 +220,14 @@ must_check int identity_bound(void);
 #define RIGHTS_USE                                                                                 \
     (LANDLOCK_RIGHT_READ_FILE | LANDLOCK_RIGHT_READ_DIR | LANDLOCK_RIGHT_WRITE_FILE |              \
      LANDLOCK_RIGHT_TRUNCATE | LANDLOCK_RIGHT_IOCTL_DEV)
-enum filter { FILTER_CELL, FILTER_CELL_NO_PTRACE, FILTER_WALLED, FILTER_INIT, FILTER_WORKER };
+enum filter {
+    FILTER_CELL,
+    FILTER_CELL_NO_PTRACE,
+    FILTER_WALLED,
+    FILTER_WALLED_MODES,
+    FILTER_INIT,
+    FILTER_WORKER
+};
 must_check int filter_load(enum filter filter);
 must_check int landlock_confine(const struct program *program) nonnull(1);
 

@@ -275,7 +275,9 @@ int walls_confine(struct program *program)
         program->protections |= PROTECT_LANDLOCK | PROTECT_SCOPED;
     }
     program->step = STEP_SECCOMP;
-    r = filter_load(is_worker ? FILTER_WORKER : FILTER_WALLED);
+    r = filter_load(is_worker             ? FILTER_WORKER
+                    : program->sets_modes ? FILTER_WALLED_MODES
+                                          : FILTER_WALLED);
     if (r < 0)
         return r;
     program->protections |= PROTECT_SECCOMP;

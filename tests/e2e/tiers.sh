@@ -237,11 +237,13 @@ case_the_root_of_a_container_has_cells_of_tier_c_as_an_ordinary_user() {
 hunt_suite() {
   mkdir -p bundle/work/suite/t/reference
   echo the-answer >bundle/work/suite/t/reference/answer.txt
+  mkdir -p bundle/work/exposed
+  echo text >bundle/work/exposed/file
   TASK_MORE="reference: {directory: reference}
-sandbox: {driver: $1}" TASK_CRITERIA='  - {type: file_contains, description: it hunted, path: hunt.txt, includes: [the end]}' \
+sandbox: {driver: $1, expose: [/work/exposed]}" TASK_CRITERIA='  - {type: file_contains, description: it hunted, path: hunt.txt, includes: [the end]}' \
     pod_suite <<'EOF'
 #!/usr/bin/python3
-import ctypes, os, resource, socket, sys
+import ctypes, fcntl, os, resource, socket, struct, sys
 sys.stdout = open('hunt.txt', 'w')
 task = '/work/suite/t/task.yaml'
 libc = ctypes.CDLL(None, use_errno=True)
@@ -268,6 +270,20 @@ attempt('mode', lambda: os.chmod(task, 0o644))
 attempt('times', lambda: os.utime(task))
 attempt('owner', lambda: os.chown(task, os.getuid(), -1))
 attempt('attribute', lambda: os.setxattr('/work/suite', 'user.mark', b'y'))
+# By a descriptor that can only read: of what belongs to the operator and is there to be read.
+exposed = os.open('/work/exposed/file', os.O_RDONLY)
+attempt('mode by descriptor', lambda: os.fchmod(exposed, 0o600))
+attempt('owner by descriptor', lambda: os.fchown(exposed, os.getuid(), -1))
+attempt('times by descriptor', lambda: os.utime(exposed, (1, 1)))
+attempt('attribute by descriptor', lambda: os.setxattr(exposed, 'user.mark', b'y'))
+attempt('attribute taken away', lambda: os.removexattr(exposed, 'user.mark'))
+attempt('flags by descriptor', lambda: fcntl.ioctl(exposed, 0x40086602, struct.pack('l', 0x80)))
+attempt('tracing', lambda: call(libc.ptrace, 0, 0, 0, 0))
+attempt('priority', lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid())))
+attempt('everybody\'s priority', lambda: os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_PROCESS, 0)))
+attempt('processors', lambda: os.sched_setaffinity(os.getppid(), os.sched_getaffinity(os.getppid())))
+attempt('scheduler', lambda: os.sched_setscheduler(os.getppid(), os.SCHED_BATCH, os.sched_param(0)))
+attempt('disk priority', lambda: call(libc.syscall, 251, 1, os.getppid(), 3 << 13))
 attempt('inet', lambda: socket.socket(socket.AF_INET))
 attempt('udp', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
 attempt('unix', lambda: socket.socket(socket.AF_UNIX))
@@ -282,7 +298,8 @@ attempt('shared-memory', start_shared)
 one, other = socket.socketpair()
 one.send(b'x')
 open('own', 'w').write('x')
-os.fchmod(os.open('own', os.O_RDONLY), 0o600)
+os.setpriority(os.PRIO_PROCESS, 0, 1)
+os.sched_setaffinity(0, os.sched_getaffinity(0))
 open(os.environ['TMPDIR'] + '/own', 'w').write('x')
 print('the end')
 EOF
@@ -297,7 +314,7 @@ case_an_agent_in_tier_c_reaches_nothing_outside() {
   expect_trial .integrity.verdict PARTIAL
   "$CLOSEDBOOK" show run/trials/default/t/00 hunt.txt >hunt 2>err || fail "$(cat err)"
   ! grep FOUND hunt >found || fail "$(tr '\n' ' ' <found)"
-  [ "$(grep -c DENIED hunt)" = 17 ] || fail "$(grep -c DENIED hunt) attempts were denied: $(tr '\n' ' ' <hunt)"
+  [ "$(grep -c DENIED hunt)" = 29 ] || fail "$(grep -c DENIED hunt) attempts were denied: $(tr '\n' ' ' <hunt)"
 }
 
 # What a step keeps outside of the workspace goes with its cell; and a new folder can be graded behind walls.
