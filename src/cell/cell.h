@@ -110,6 +110,7 @@ struct cell_mount {
     const char *target;
     bool writable;      /* CELL_WORKER only */
     bool hidden_parent; /* the parent of target lists nothing: mode 0711, tier B 0111 */
+    bool own;           /* a directory of the system: where identity_root, the cell may change it */
     /* first-level names of the tree that are absent in the cell */
     const char *masks[CELL_MASKS_MAX];
 };
@@ -193,6 +194,12 @@ struct cell_spec {
     /* CELL_WORKER: the tree of an ended cell's workspace at /src (upper layer when overlay) */
     uint32_t collect_cell_id; /* 0: none */
     bool ptrace_denied;
+    /*
+     * CELL_AGENT, tier A: its programs are root in a user namespace over ids that own nothing on
+     * the host. The root, /etc and the mounts that say `own` can be written to; what is written
+     * there goes with the cell.
+     */
+    bool identity_root;
 };
 
 struct cell_exit {

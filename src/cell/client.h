@@ -19,7 +19,7 @@ struct cell {
     pid_t init_pid;
     enum cell_role role;
     uint64_t protections;
-    bool layered, ended, workspace_empty;
+    bool layered, ended, workspace_empty, identity_root;
     struct cell_receipt receipt;
     uint32_t candidate_failures;
     struct cell_process *processes;

@@ -45,6 +45,7 @@ static struct cell *new_cell(struct monitor *monitor, const struct cell_spec *sp
         .uid = reply->uid,
         .init_pid = reply->init_pid,
         .role = spec->role,
+        .identity_root = spec->identity_root,
         .protections = reply->protections,
         .layered = reply->layered != 0,
     };
@@ -53,11 +54,13 @@ static struct cell *new_cell(struct monitor *monitor, const struct cell_spec *sp
     return cell;
 }
 
-/* Never a cell with less than its tier promises. */
-static int require(const struct monitor *monitor, uint64_t got, uint64_t of, bool is_worker,
-                   struct error **err)
+/* Never a cell, or a program of one, with less than its tier promises. */
+static int require(const struct cell *cell, uint64_t got, uint64_t of, struct error **err)
 {
-    uint64_t missing = cell_mandatory(monitor->facts.tier, is_worker) & of & ~got;
+    enum cell_tier tier = cell->monitor->facts.tier;
+    uint64_t mandatory = cell->identity_root ? cell_mandatory_as_root(tier)
+                                             : cell_mandatory(tier, cell->role == CELL_WORKER);
+    uint64_t missing = mandatory & of & ~got;
 
     for (size_t i = 0; i < cell_protection_count; i++) {
         if ((missing & cell_protection_rows[i].bit) != 0)
@@ -84,9 +87,9 @@ int cell_start(struct monitor *monitor, const struct cell_spec *spec, struct cel
     if (reply.error != 0)
         return blame(&reply, spec, spec->command.argv != NULL ? spec->command.argv[0] : "", err);
     scoped(cell_freep) struct cell *cell = new_cell(monitor, spec, &reply);
-    uint64_t of = spec->command.argv != NULL ? UINT64_MAX : ~(uint64_t)PROTECTS_PROGRAM;
+    uint64_t programs = PROTECTS_PROGRAM | (spec->identity_root ? (uint64_t)PROTECT_USER_NS : 0);
 
-    r = require(monitor, cell->protections, of, spec->role == CELL_WORKER, err);
+    r = require(cell, cell->protections, spec->command.argv != NULL ? UINT64_MAX : ~programs, err);
     if (r < 0)
         return r;
     *ret = take(cell);
@@ -118,10 +121,12 @@ int cell_exec(struct cell *cell, const struct cell_command *command, uint32_t *r
     if (reply.error != 0)
         return blame(&reply, NULL, command->argv[0], err);
     add_process(cell, reply.process);
-    r = require(cell->monitor, reply.protections, PROTECTS_PROGRAM, false, err);
+    uint64_t programs = PROTECTS_PROGRAM | (cell->identity_root ? (uint64_t)PROTECT_USER_NS : 0);
+
+    r = require(cell, reply.protections, programs, err);
     if (r < 0)
         return r;
-    cell->protections |= reply.protections & PROTECTS_PROGRAM;
+    cell->protections |= reply.protections & programs;
     *ret_process = reply.process;
     return 0;
 }

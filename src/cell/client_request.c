@@ -166,6 +166,7 @@ int client_fill_start(const struct monitor *monitor, const struct cell_spec *spe
     request->header = (struct request_header){.magic = PROTOCOL_MAGIC, .kind = REQUEST_START};
     request->role = spec->role;
     request->ptrace_denied = spec->ptrace_denied;
+    request->identity_root = spec->identity_root;
     request->etc_fd = is_worker ? -1 : wire_fds_add(fds, spec->etc_fd);
     request->root_fd = spec->has_root ? wire_fds_add(fds, spec->root_fd) : -1;
     request->program_fd =
@@ -177,6 +178,8 @@ int client_fill_start(const struct monitor *monitor, const struct cell_spec *spe
     request->mount_count = (uint32_t)spec->mount_count;
     for (size_t i = 0; i < spec->mount_count && r == 0; i++)
         r = fill_mount(&spec->mounts[i], &request->mounts[i], fds, err);
+    for (size_t i = 0; i < spec->mount_count && spec->identity_root; i++)
+        request->mounts[i].flags |= spec->mounts[i].own ? WIRE_MOUNT_OWN : 0u;
     if (r == 0 && is_worker && (monitor->worker_is_dynamic || spec->program_fd != NULL))
         r = add_worker_roots(monitor, request, fds, err);
     if (r == 0)

@@ -8,6 +8,12 @@
 #include "cell/setup.h"
 
 #define MEMLOCK_BYTES ((uint64_t)8 << 20)
+#define CAP_BIT(cap) (UINT64_C(1) << (cap))
+/* What engines give the root of a container, but for raw sockets, device nodes and chroot(). */
+#define ROOT_CAPS                                                                                  \
+    (CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_FOWNER) | CAP_BIT(CAP_FSETID) |  \
+     CAP_BIT(CAP_KILL) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETPCAP) |        \
+     CAP_BIT(CAP_SETFCAP) | CAP_BIT(CAP_NET_BIND_SERVICE) | CAP_BIT(CAP_AUDIT_WRITE))
 
 static int set_limit(__rlimit_resource_t resource, uint64_t value)
 {
@@ -86,6 +92,10 @@ static int set_identity(struct program *program)
         if (program->worker_sees_marks)
             identity.keep_caps |= UINT64_C(1) << CAP_SYS_ADMIN;
     }
+    if (program->root_ns_fd >= 0) {
+        identity = (struct identity){.keep_caps = ROOT_CAPS, .is_root = true};
+        program->protections |= PROTECT_USER_NS;
+    }
     int r = identity_take(&identity);
 
     if (r < 0)
@@ -136,6 +146,9 @@ int confined_child(void *argument)
     (void)umask(022);
     if (setsid() < 0)
         return program_fail(program, STEP_TTY, -errno);
+    /* With all capabilities there and none here, before the descriptors that lead there close. */
+    if (program->root_ns_fd >= 0 && setns(program->root_ns_fd, CLONE_NEWUSER) < 0)
+        return program_fail(program, STEP_USER_NAMESPACE, -errno);
     int r = program_set_fds(program);
 
     if (r < 0)

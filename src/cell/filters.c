@@ -29,14 +29,18 @@ static int allow_path(int ruleset_fd, int abi, const char *path, uint64_t rights
     return r;
 }
 
-static int allow_cell(int ruleset_fd, int abi)
+static int allow_cell(int ruleset_fd, int abi, bool is_root)
 {
-    static const struct {
+    const struct {
         const char *path;
         uint64_t rights;
     } rules[] = {
-        {"/", RIGHTS_READ},     {CELL_WORKSPACE_PATH, RIGHTS_WRITE}, {CELL_HOME_PATH, RIGHTS_WRITE},
-        {"/tmp", RIGHTS_WRITE}, {"/dev/shm", RIGHTS_WRITE},          {"/dev", RIGHTS_USE},
+        {"/", is_root ? RIGHTS_WRITE : RIGHTS_READ},
+        {CELL_WORKSPACE_PATH, RIGHTS_WRITE},
+        {CELL_HOME_PATH, RIGHTS_WRITE},
+        {"/tmp", RIGHTS_WRITE},
+        {"/dev/shm", RIGHTS_WRITE},
+        {"/dev", RIGHTS_USE},
         {"/proc", RIGHTS_USE},
     };
 
@@ -81,7 +85,7 @@ int landlock_confine(const struct program *program)
     if (ruleset_fd < 0)
         return ruleset_fd;
     int r = program->role == CELL_WORKER ? allow_worker(ruleset_fd, abi, program)
-                                         : allow_cell(ruleset_fd, abi);
+                                         : allow_cell(ruleset_fd, abi, program->root_ns_fd >= 0);
 
     if (r >= 0)
         r = sys_landlock_enforce(ruleset_fd);

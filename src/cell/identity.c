@@ -81,9 +81,12 @@ int identity_take(const struct identity *identity)
 
     if (r < 0)
         return r;
-    if (prctl(PR_SET_SECUREBITS, SECUREBITS_BEFORE, 0, 0, 0) < 0)
+    if (!identity->is_root && prctl(PR_SET_SECUREBITS, SECUREBITS_BEFORE, 0, 0, 0) < 0)
         return -errno;
     r = set_ids(identity);
+    /* Root's come with being root, and go with it. */
+    if (r == 0 && identity->is_root)
+        return set_caps(keep, 0);
     if (r == 0)
         r = set_caps(keep | CAP_BIT(CAP_SETPCAP), keep);
     if (r == 0)

@@ -16,6 +16,7 @@ static int close_others(const struct join *join)
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
         keep[count++] = join->namespace_fds[i];
     keep[count++] = join->init_pidfd;
+    keep[count++] = join->program.root_ns_fd;
     keep[count++] = join->channel;
     return sys_close_except(keep, count);
 }

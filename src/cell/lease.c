@@ -18,6 +18,7 @@ struct lease_slot {
     bool is_taken;
     int user_ns_fd;      /* -1: none yet */
     int candidate_ns_fd; /* likewise; its map never changes */
+    int root_ns_fd;      /* likewise */
     uid_t owner;
     gid_t group;
 };
@@ -70,7 +71,8 @@ static void grow(struct lease_pool *pool)
 
     pool->slots = mem_resize(pool->slots, count, sizeof(pool->slots[0]));
     for (size_t i = pool->count; i < count; i++)
-        pool->slots[i] = (struct lease_slot){.fd = -1, .user_ns_fd = -1, .candidate_ns_fd = -1};
+        pool->slots[i] = (struct lease_slot){
+            .fd = -1, .user_ns_fd = -1, .candidate_ns_fd = -1, .root_ns_fd = -1};
     pool->count = count;
 }
 
@@ -136,22 +138,27 @@ static pid_t fork_into_user_ns(int *ret_pidfd)
         (void)pause(); /* returns with a signal only, and the one to come ends us */
 }
 
-static int write_maps(pid_t pid, uid_t to, uid_t owner, gid_t group)
+/* further: where ids 1 to LEASE_ROOT_IDS - 1 lie, 0: there are none. */
+struct ids {
+    uid_t to, owner;
+    gid_t group;
+    uid_t further;
+};
+
+static int write_map(pid_t pid, const char *name, uint32_t inside, const struct ids *ids)
 {
     char path[NAME_BYTES], map[NAME_BYTES];
 
-    sys_format(path, sizeof(path), "/proc/%d/uid_map", pid);
-    sys_format(map, sizeof(map), "%u %u 1", owner, to);
-    int r = sys_write_file(AT_FDCWD, path, map);
-
-    if (r < 0)
-        return r;
-    sys_format(path, sizeof(path), "/proc/%d/gid_map", pid);
-    sys_format(map, sizeof(map), "%u %u 1", group, to);
+    sys_format(path, sizeof(path), "/proc/%d/%s", pid, name);
+    if (ids->further != 0)
+        sys_format(map, sizeof(map), "%u %u 1\n1 %u %u", inside, ids->to, ids->further,
+                   LEASE_ROOT_IDS - 1);
+    else
+        sys_format(map, sizeof(map), "%u %u 1", inside, ids->to);
     return sys_write_file(AT_FDCWD, path, map);
 }
 
-static int make_user_ns(uid_t to, uid_t owner, gid_t group)
+static int make_user_ns(const struct ids *ids)
 {
     char path[NAME_BYTES];
     int pidfd = -1, status;
@@ -159,8 +166,10 @@ static int make_user_ns(uid_t to, uid_t owner, gid_t group)
 
     if (pid < 0)
         return pid;
-    int r = write_maps(pid, to, owner, group);
+    int r = write_map(pid, "uid_map", ids->owner, ids);
 
+    if (r == 0)
+        r = write_map(pid, "gid_map", ids->group, ids);
     if (r == 0) {
         sys_format(path, sizeof(path), "/proc/%d/ns/user", pid);
         r = open(path, O_RDONLY | O_CLOEXEC);
@@ -185,7 +194,8 @@ int lease_idmap(struct lease_pool *pool, int slot, uid_t owner, gid_t group)
 
     if (entry->user_ns_fd >= 0 && entry->owner == owner && entry->group == group)
         return entry->user_ns_fd;
-    int fd = make_user_ns(lease_uid(slot, LEASE_PROGRAM), owner, group);
+    const struct ids ids = {lease_uid(slot, LEASE_PROGRAM), owner, group, 0};
+    int fd = make_user_ns(&ids);
 
     if (fd < 0)
         return fd;
@@ -201,8 +211,22 @@ int lease_candidate_idmap(struct lease_pool *pool, int slot)
 {
     struct lease_slot *entry = &pool->slots[slot];
     uid_t program = lease_uid(slot, LEASE_PROGRAM);
+    const struct ids ids = {lease_uid(slot, LEASE_CANDIDATE), program, program, 0};
 
     if (entry->candidate_ns_fd < 0)
-        entry->candidate_ns_fd = make_user_ns(lease_uid(slot, LEASE_CANDIDATE), program, program);
+        entry->candidate_ns_fd = make_user_ns(&ids);
     return entry->candidate_ns_fd;
+}
+
+int lease_root_ns(struct lease_pool *pool, int slot)
+{
+    struct lease_slot *entry = &pool->slots[slot];
+    const struct ids ids = {lease_uid(slot, LEASE_PROGRAM), 0, 0,
+                            LEASE_ROOT_BASE_UID + (uid_t)slot * LEASE_ROOT_IDS + 1};
+
+    if (slot >= LEASE_ROOT_SLOTS_MAX)
+        return -EAGAIN;
+    if (entry->root_ns_fd < 0)
+        entry->root_ns_fd = sys_uid_is_idle(ids.further) ? make_user_ns(&ids) : -EBUSY;
+    return entry->root_ns_fd;
 }

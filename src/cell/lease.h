@@ -33,5 +33,14 @@ uid_t lease_uid(int slot, enum lease_id id);
  * Borrowed.
  */
 must_check int lease_idmap(struct lease_pool *pool, int slot, uid_t owner, gid_t group) nonnull(1);
+/*
+ * Another, kept and borrowed likewise: what has ids from 0 in it is, outside, the program's id and
+ * LEASE_ROOT_IDS - 1 ids that belong to the slot alone. To be mapped by and to live in. -EAGAIN for
+ * a slot that has no such ids, -EBUSY when somebody else uses them.
+ */
+#define LEASE_ROOT_IDS 65536u
+#define LEASE_ROOT_BASE_UID 0x70010000u /* below what systemd gives to others again */
+#define LEASE_ROOT_SLOTS_MAX 4093
+must_check int lease_root_ns(struct lease_pool *pool, int slot) nonnull(1);
 /* Another, whose map makes the program's files look like the candidate's. */
 must_check int lease_candidate_idmap(struct lease_pool *pool, int slot) nonnull(1);

@@ -85,7 +85,10 @@ static int take_leaf(struct server *server, struct server_cell *cell)
     const struct cell_limits *limits = &cell->limits;
     const struct cgroup_limits wanted = {
         .memory_bytes =
-            limits->memory_bytes > 0 ? limits->memory_bytes + CELL_PLACES * limits->disk_bytes : 0,
+            limits->memory_bytes > 0
+                ? limits->memory_bytes +
+                      (CELL_PLACES + (cell->identity_root ? 1u : 0u)) * limits->disk_bytes
+                : 0,
         .pids = limits->pids + CGROUP_EXTRA_PIDS,
         .cpu_millis = limits->cpu_millis,
     };
@@ -156,6 +159,23 @@ static int prepare_cell(struct server *server, struct server_cell *cell, const s
 
 /* --- clones, which tier A makes here, where the client's descriptors are at home */
 
+/*
+ * A tree that the root of a user namespace may change: its files are that root's. Of one that is
+ * not the host root's but an ordinary user's, as unpacked images are, all are.
+ */
+static int own_tree(struct native *native, const struct setup *setup, int slot, int tree)
+{
+    struct stat status;
+
+    if (fstat(tree, &status) < 0)
+        return -errno;
+    int user_ns = status.st_uid == 0
+                      ? setup->root_ns_fd
+                      : lease_idmap(&native->pool, slot, status.st_uid, status.st_gid);
+
+    return user_ns < 0 ? user_ns : sys_idmap_mount(tree, user_ns);
+}
+
 static int clone_tree(const struct server *server, int fd)
 {
     if (server->machine.tier != TIER_A)
@@ -163,7 +183,21 @@ static int clone_tree(const struct server *server, int fd)
     return sys_open_tree(fd, "", OPEN_TREE_CLONE | (unsigned)AT_EMPTY_PATH);
 }
 
-static int clone_trees(const struct server *server, struct setup *setup, enum cell_step *step)
+static int clone_system(const struct server *server, const struct setup *setup, int slot, int fd)
+{
+    int tree = clone_tree(server, fd);
+
+    if (tree < 0 || setup->root_ns_fd < 0)
+        return tree;
+    int r = own_tree(server->state, setup, slot, tree);
+
+    if (r < 0)
+        close_fd(&tree);
+    return r < 0 ? r : tree;
+}
+
+static int clone_trees(const struct server *server, struct setup *setup, int slot,
+                       enum cell_step *step)
 {
     const struct request_start *request = setup->request;
 
@@ -171,18 +205,25 @@ static int clone_trees(const struct server *server, struct setup *setup, enum ce
         return 0;
     *step = STEP_MOUNT;
     for (uint32_t i = 0; i < request->mount_count; i++) {
-        setup->trees[i] = clone_tree(server, setup->fds[request->mounts[i].fd]);
+        int fd = setup->fds[request->mounts[i].fd];
+        struct stat status;
+
+        if (fstat(fd, &status) == 0 && view_is_copied(setup, &status))
+            continue;
+        setup->trees[i] = (request->mounts[i].flags & WIRE_MOUNT_OWN) != 0
+                              ? clone_system(server, setup, slot, fd)
+                              : clone_tree(server, fd);
         if (setup->trees[i] < 0)
             return setup->trees[i];
     }
     *step = STEP_ETC;
     if (request->etc_fd >= 0)
-        setup->etc_tree = clone_tree(server, setup->fds[request->etc_fd]);
+        setup->etc_tree = clone_system(server, setup, slot, setup->fds[request->etc_fd]);
     if (request->etc_fd >= 0 && setup->etc_tree < 0)
         return setup->etc_tree;
     *step = STEP_ROOT;
     if (request->root_fd >= 0)
-        setup->root_tree = clone_tree(server, setup->fds[request->root_fd]);
+        setup->root_tree = clone_system(server, setup, slot, setup->fds[request->root_fd]);
     return request->root_fd >= 0 && setup->root_tree < 0 ? setup->root_tree : 0;
 }
 
@@ -252,6 +293,7 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
         .workspace_fd = -1,
         .collect_fd = -1,
         .listener_fd = -1,
+        .root_ns_fd = -1,
         .channel = channel,
         .uid = cell->uid,
         .gid = cell->gid,
@@ -261,6 +303,7 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
         .program = {.number = cell->id},
         .scratch_fd = -1,
         .root_fd = -1,
+        .own_fd = -1,
     };
     for (size_t i = 0; i < CELL_MOUNTS_MAX; i++)
         setup->trees[i] = -1;
@@ -275,12 +318,28 @@ static void fill_setup(struct server *server, const struct server_cell *cell,
     }
 }
 
+/* The ids of a cell whose programs are root. Its processes can take any: a cgroup counts them. */
+static int take_root(struct server *server, struct server_cell *cell, enum cell_step *step)
+{
+    struct native *native = server->state;
+
+    *step = STEP_USER_NAMESPACE;
+    if (server->machine.tier != TIER_A)
+        return -EOPNOTSUPP;
+    int fd = lease_root_ns(&native->pool, (int)cell->workspace->slot);
+
+    *step = fd < 0 ? *step : STEP_CGROUP;
+    return fd < 0 || (cell->protections & PROTECT_PIDS) != 0 ? fd : -EOPNOTSUPP;
+}
+
 static int start(struct server *server, struct child *child, const struct input *input)
 {
     static struct setup setup;
     struct server_cell *cell = child->cell;
     bool is_root = server->machine.tier == TIER_A;
     int shared_fd = -1;
+
+    cell->identity_root = input->request->start.identity_root != 0;
     int r = prepare_cell(server, cell, input, &shared_fd, &child->step);
 
     if (r < 0)
@@ -288,7 +347,11 @@ static int start(struct server *server, struct child *child, const struct input 
     fill_setup(server, cell, input, child->far_end, &setup);
     if (shared_fd >= 0)
         setup.workspace_fd = shared_fd;
-    r = clone_trees(server, &setup, &child->step);
+    if (cell->identity_root)
+        r = setup.root_ns_fd = take_root(server, cell, &child->step);
+    if (r >= 0)
+        r = clone_trees(server, &setup, cell->identity_root ? (int)cell->workspace->slot : -1,
+                        &child->step);
     if (r == 0) {
         clone_layers(server, cell, &setup);
         child->step = STEP_NAMESPACES;
@@ -328,6 +391,10 @@ static int exec(struct server *server, struct child *child, const struct input *
             {
                 .machine = &server->machine,
                 .exec_fd = -1,
+                .root_ns_fd = cell->identity_root
+                                  ? lease_root_ns(&((struct native *)server->state)->pool,
+                                                  (int)cell->workspace->slot)
+                                  : -1,
                 .role = cell->role,
                 .number = cell->id,
                 .ptrace_denied = cell->ptrace_denied || server->machine.tier == TIER_B_MINUS,

@@ -68,6 +68,7 @@ enum wire_mount_flags {
     WIRE_MOUNT_WRITABLE = 1 << 0,
     WIRE_MOUNT_HIDDEN_PARENT = 1 << 1,
     WIRE_MOUNT_NO_DESCRIPTOR = 1 << 2, /* CELL_WORKER: not among the worker's descriptors */
+    WIRE_MOUNT_OWN = 1 << 3,           /* identity_root: a writable layer of the cell's over it */
 };
 
 struct wire_mount {
@@ -89,6 +90,8 @@ struct request_start {
     struct request_header header;
     uint32_t role; /* enum cell_role */
     uint32_t ptrace_denied;
+    uint32_t identity_root;
+    uint32_t reserved; /* 0 */
     uint32_t workspace_kind;
     uint32_t layer_count;
     int32_t layer_fds[CELL_LAYERS_MAX];

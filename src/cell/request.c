@@ -109,7 +109,7 @@ static bool is_command(const struct wire_command *command, size_t fd_count)
 static bool is_mount(const struct wire_mount *mount, uint32_t role, const int *fds, size_t fd_count)
 {
     const uint32_t known =
-        WIRE_MOUNT_WRITABLE | WIRE_MOUNT_HIDDEN_PARENT | WIRE_MOUNT_NO_DESCRIPTOR;
+        WIRE_MOUNT_WRITABLE | WIRE_MOUNT_HIDDEN_PARENT | WIRE_MOUNT_NO_DESCRIPTOR | WIRE_MOUNT_OWN;
     const uint32_t workers = WIRE_MOUNT_WRITABLE | WIRE_MOUNT_NO_DESCRIPTOR;
 
     if ((mount->flags & ~known) != 0 || (role != CELL_WORKER && (mount->flags & workers) != 0))
@@ -123,7 +123,7 @@ static bool is_mount(const struct wire_mount *mount, uint32_t role, const int *f
             strcmp(mount->masks[i], "..") == 0)
             return false;
     }
-    return has_type(mount->fd, fds, fd_count, true, true);
+    return has_type(mount->fd, fds, fd_count, true, (mount->flags & WIRE_MOUNT_OWN) == 0);
 }
 
 static bool is_text(const struct wire_text *text, uint64_t *total)
@@ -157,7 +157,8 @@ static bool fits_role(const struct request_start *request, const int *fds, size_
     bool none = request->workspace_kind == CELL_WORKSPACE_NONE;
     bool keeps = request->workspace_kind == CELL_WORKSPACE_KEEP;
 
-    if (keeps != (request->keep_cell_id != 0) || (keeps && request->layer_count > 0))
+    if (keeps != (request->keep_cell_id != 0) || (keeps && request->layer_count > 0) ||
+        request->identity_root > (request->role == CELL_AGENT ? 1 : 0))
         return false;
     if (request->role == CELL_WORKER)
         return none && request->text_count == 0 && request->etc_fd == -1 &&
@@ -170,10 +171,10 @@ static int check_start(const struct request_start *request, const int *fds, size
 {
     uint64_t total = 0;
 
-    if (request->ptrace_denied > 1 || request->layer_count > CELL_LAYERS_MAX ||
-        request->mount_count > CELL_MOUNTS_MAX || request->text_count > CELL_TEXTS_MAX ||
-        !are_limits(&request->limits) || !is_command(&request->command, fd_count) ||
-        !fits_role(request, fds, fd_count))
+    if (request->ptrace_denied > 1 || request->reserved != 0 ||
+        request->layer_count > CELL_LAYERS_MAX || request->mount_count > CELL_MOUNTS_MAX ||
+        request->text_count > CELL_TEXTS_MAX || !are_limits(&request->limits) ||
+        !is_command(&request->command, fd_count) || !fits_role(request, fds, fd_count))
         return -EBADMSG;
     for (uint32_t i = 0; i < request->layer_count; i++) {
         if (!has_type(request->layer_fds[i], fds, fd_count, true, false))
@@ -183,7 +184,8 @@ static int check_start(const struct request_start *request, const int *fds, size
         (request->root_fd != -1 && !has_type(request->root_fd, fds, fd_count, true, false)))
         return -EBADMSG;
     for (uint32_t i = 0; i < request->mount_count; i++) {
-        if (!is_mount(&request->mounts[i], request->role, fds, fd_count))
+        if (!is_mount(&request->mounts[i], request->role, fds, fd_count) ||
+            (request->identity_root == 0 && (request->mounts[i].flags & WIRE_MOUNT_OWN) != 0))
             return -EBADMSG;
     }
     for (uint32_t i = 0; i < request->text_count; i++) {

@@ -88,6 +88,7 @@ struct server_cell {
     uid_t uid, init_uid;
     gid_t gid;
     pid_t init_pid;
+    bool identity_root; /* its programs are root of a user namespace */
     bool ptrace_denied, layered, workspace_empty;
     struct cell_limits limits;
     int leaf; /* native: its cgroup, -1: none */

@@ -83,6 +83,7 @@ static int close_others(const struct setup *setup)
     keep[count++] = setup->root_tree;
     keep[count++] = setup->workspace_fd;
     keep[count++] = setup->collect_fd;
+    keep[count++] = setup->root_ns_fd;
     keep[count++] = setup->channel;
     keep[count++] = setup->machine->null_fd;
     return sys_close_except(keep, count);
@@ -201,6 +202,7 @@ static int start_program(struct setup *setup, pid_t *ret)
     program->gid = setup->gid;
     program->limits = setup->request->limits;
     program->exec_fd = -1;
+    program->root_ns_fd = setup->root_ns_fd;
     if (program->role == CELL_WORKER) {
         int r = open_worker_fds(setup);
 

@@ -91,7 +91,7 @@ static bool is_apply(const struct keeper *keeper, const struct wire_command *com
 {
     const char *const *argv = keeper->program.pointers;
 
-    return keeper->program.role == CELL_GRADER && command->argc == 2 &&
+    return keeper->program.role != CELL_WORKER && command->argc == 2 &&
            str_equal(argv[0], CELL_WORKER_PATH) && str_equal(argv[1], "apply");
 }
 

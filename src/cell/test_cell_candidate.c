@@ -361,6 +361,23 @@ static void is_refused_without_a_recipe_twice_or_elsewhere(void **state)
     cell_free(agent);
 }
 
+/* The socket takes a command, once; to anything else the monitor hangs up instead of answering. */
+static void hangs_up_on_whatever_is_no_command(void **state)
+{
+    scoped(cell_freep) struct cell *cell = start_grading(NULL, CELL_WORKSPACE_COPY);
+
+    (void)state;
+    /* REQUEST_CONNECT, END and RELEASE; the control: the same socket lets a candidate run. */
+    assert_says(cell,
+                "python3 -c \"\nimport socket, struct\nfor kind in (1, 4, 5):\n"
+                " s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+                " s.connect('/run/closedbook/candidates')\n"
+                " s.send(struct.pack('4I', 0x63624b31, kind, 1, 0))\n"
+                " try: print(len(s.recv(65536)))\n except ConnectionError: print(0)\n\"; " CANDIDATE
+                "echo control",
+                "0\n0\n0\ncontrol\n");
+}
+
 static int run(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +393,7 @@ static int run(void)
         cmocka_unit_test(ends_with_as_candidate),
         cmocka_unit_test(lets_the_surplus_wait),
         cmocka_unit_test(is_refused_without_a_recipe_twice_or_elsewhere),
+        cmocka_unit_test(hangs_up_on_whatever_is_no_command),
     };
 
     return cmocka_run_group_tests_name("cell_candidate", tests, open_fixture, close_fixture);

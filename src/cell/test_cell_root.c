@@ -243,6 +243,112 @@ static void says_that_a_root_has_no_shell(void **state)
     fixture_dir_free(dir);
 }
 
+/* --- programs that are root */
+
+static const char as_root[] =
+    "id -u; echo own >/usr/local/bin/x && echo changed >>/etc/hosts && rm /usr/bin/env && echo "
+    "changed;"
+    "mkdir -p /opt/a && chown 33:44 /opt/a && stat -c %u:%g /opt/a; touch /opt/given/x || echo "
+    "kept;"
+    "sed -n 's/^CapEff:\\s*//p' /proc/self/status; cat /proc/self/uid_map | wc -l;"
+    "echo x >/proc/sys/kernel/core_pattern || echo settings; kill -9 1 || echo init;"
+    "mount -t tmpfs none /opt || echo mount";
+
+static void root_spec(const char *command, const char **argv, struct cell_spec *spec)
+{
+    argv[0] = "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = command;
+    argv[3] = NULL;
+    fixture_spec(&fixture, CELL_AGENT, argv, spec);
+    spec->identity_root = true;
+    spec->mounts[0].own = true;
+}
+
+static void assert_refused_as_root(struct cell_spec *spec)
+{
+    struct fixture_output output = {0};
+    struct cell *cell = NULL;
+    struct error *err = NULL;
+
+    assert_int_equal(fixture_run(&fixture, spec, &cell, &output, &err), -ERROR_SYSTEM);
+    assert_non_null(strstr(error_message(err), "user namespace"));
+    error_free(err);
+    fixture_output_done(&output);
+}
+
+/* Ids that it has in plenty are no way past the limit of processes. */
+static void counts_processes_whatever_their_ids(void **state)
+{
+    static const char command[] =
+        "i=1; while [ $i -le 60 ]; do setpriv --reuid $i --clear-groups sleep 100 2>/dev/null & "
+        "i=$((i + 1)); done; echo unlimited";
+    struct fixture_output output = {0};
+    struct cell *cell = NULL;
+    struct error *err = NULL;
+    struct cell_receipt receipt;
+    struct cell_spec spec;
+    const char *argv[4];
+
+    (void)state;
+    if (monitor_facts(fixture.monitor)->tier != TIER_A)
+        skip();
+    for (int limited = 0; limited < 2; limited++) {
+        root_spec(command, argv, &spec);
+        spec.limits.pids = limited ? 10 : 1000;
+        assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
+        assert_done(cell_end(cell, &receipt, &err), &err);
+        if (limited)
+            assert_in_range(receipt.processes, 1, 59);
+        else
+            assert_in_range(receipt.processes, 60, 61);
+        fixture_output_done(&output);
+        cell_free(cell);
+    }
+}
+
+static void makes_programs_root_of_their_cell_alone(void **state)
+{
+    static const char *const second[] = {
+        "/bin/sh", "-c", "cat /usr/local/bin/x; id -u; rm /usr/local/bin/x && echo gone", NULL};
+    struct fixture_output output = {0}, further = {0};
+    struct cell *cell = NULL;
+    struct error *err = NULL;
+    struct cell_receipt receipt;
+    struct cell_spec spec;
+    const char *argv[4];
+    char *dir = fixture_dir_new();
+
+    (void)state;
+    assert_int_equal(chmod(dir, 0755), 0);
+    root_spec(as_root, argv, &spec);
+    add_tree(&spec, dir, "/opt/given");
+    if (monitor_facts(fixture.monitor)->tier != TIER_A ||
+        (monitor_facts(fixture.monitor)->limits & 1u << CELL_CGROUP_PIDS) == 0) {
+        assert_refused_as_root(&spec);
+    } else {
+        assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
+        assert_non_null(strstr(buf_text(&output.out), "0\nchanged\n33:44\n"));
+        for (size_t i = 0; i < 5; i++) {
+            static const char *const words[] = {"kept\n", "settings\n", "init\n", "mount\n",
+                                                "00000000a00005fb\n2\n"};
+
+            if (strstr(buf_text(&output.out), words[i]) == NULL)
+                fail_msg("no %s in %s", words[i], buf_text(&output.out));
+        }
+        assert_done(fixture_exec(cell, second, &further, &err), &err);
+        assert_string_equal(buf_text(&further.out), "own\n0\ngone\n");
+        assert_true((cell_protections(cell) & PROTECT_USER_NS) != 0);
+        assert_done(cell_end(cell, &receipt, &err), &err);
+        assert_true(receipt.empty);
+    }
+    close_trees(&spec);
+    fixture_output_done(&output);
+    fixture_output_done(&further);
+    cell_free(cell);
+    fixture_dir_free(dir);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 static int run_groups(void)
@@ -253,6 +359,8 @@ static int run_groups(void)
         TEST(makes_nothing_of_that_root_grant_anything),
         TEST(lays_trees_and_texts_over_that_root),
         TEST(says_that_a_root_has_no_shell),
+        TEST(makes_programs_root_of_their_cell_alone),
+        TEST(counts_processes_whatever_their_ids),
     };
 
     return cmocka_run_group_tests_name("roots", tests, NULL, NULL);

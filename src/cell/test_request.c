@@ -146,6 +146,9 @@ static const struct patch bad_for_agents[] = {
     AT(role, CELL_WORKER),
     AT(role, CELL_CANDIDATE),
     AT(ptrace_denied, 2),
+    AT(identity_root, 2),
+    AT(reserved, 1),
+    AT(mounts[0].flags, WIRE_MOUNT_OWN), /* without identity_root */
     AT(root_fd, FILE_FD),
     AT(root_fd, FD_COUNT),
     AT(workspace_kind, CELL_WORKSPACE_NONE),

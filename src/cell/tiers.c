@@ -64,6 +64,13 @@ uint64_t cell_mandatory(enum cell_tier tier, bool worker)
     return worker ? mandatory & ~not_in_worker : mandatory;
 }
 
+uint64_t cell_mandatory_as_root(enum cell_tier tier)
+{
+    uint64_t mandatory = cell_tier_rows[tier].mandatory & ~(uint64_t)PROTECT_NO_CAPS;
+
+    return mandatory | PROTECT_USER_NS | PROTECT_PIDS;
+}
+
 bool cell_tier_is_enough(enum cell_tier have, enum cell_tier wanted)
 {
     return have != TIER_NONE && have <= wanted;

@@ -68,6 +68,8 @@ extern const struct cell_tier_row cell_tier_rows[TIER_COUNT];
 
 /* What a cell of this tier must have; a worker's cell needs less (it keeps one capability). */
 uint64_t cell_mandatory(enum cell_tier tier, bool worker);
+/* The same for one whose programs are root of a user namespace: they have capabilities in that. */
+uint64_t cell_mandatory_as_root(enum cell_tier tier);
 /* True when a cell of tier `have` is no weaker than one of `wanted`. */
 bool cell_tier_is_enough(enum cell_tier have, enum cell_tier wanted);
 const char *cell_tier_name(enum cell_tier tier);

@@ -143,10 +143,11 @@ static int open_layer(const struct setup *setup, const char *name)
 
 /*
  * The tree seen through what is in overlay's lowers, directories of ours: its inodes, and so its
- * locks, are this cell's alone. name: its place in the scratch.
+ * locks, are this cell's alone. name: its place in the scratch. With an upper it can be written to.
  */
 static int mount_over(struct setup *setup, struct overlay *overlay, const char *name, int tree)
 {
+    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
     int r = sys_set_mount(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
 
     /* Before 6.15 overlay takes only what is attached. */
@@ -157,30 +158,64 @@ static int mount_over(struct setup *setup, struct overlay *overlay, const char *
     if (r < 0)
         return r;
     overlay->lowers[overlay->lower_count++] = tree;
-    overlay->upper = -1;
     overlay->user_xattr = setup->machine->tier != TIER_A;
-    return overlay_mount(overlay, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    overlay->redirect = overlay->upper >= 0;
+    attributes |= overlay->upper >= 0 ? 0 : MOUNT_ATTR_RDONLY;
+    return overlay_mount(overlay, attributes);
+}
+
+/* Where the host's is hidden, the cell's own is empty; but for a place for programs, by custom. */
+static int make_own_names(struct setup *setup, const char *name, const struct wire_mount *mount)
+{
+    char path[VIEW_PATH_BYTES];
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < CELL_MASKS_MAX; i++) {
+        const char *mask = mount->masks[i];
+
+        sys_format(path, sizeof(path), "%s/%s%s", name, mask,
+                   strcmp(mask, "local") == 0 ? "/bin" : "");
+        if (mask[0] != '\0')
+            r = view_make_dirs(setup->scratch_fd, path, 0755, 0755);
+    }
+    return r;
+}
+
+/* The directory of the scratch as the first of the lowers, if it is there, or as the upper. */
+static int lay_over(struct setup *setup, struct overlay *overlay, const char *name,
+                    const struct wire_mount *mount)
+{
+    bool own = setup->own_fd >= 0 && (mount == NULL || (mount->flags & WIRE_MOUNT_OWN) != 0);
+    int r = own && mount != NULL ? make_own_names(setup, name, mount) : 0;
+    int over = r < 0 ? r : open_layer(setup, name);
+
+    if (over < 0 && over != -ENOENT)
+        return over;
+    if (own)
+        return view_own_layer(setup, overlay, name, over);
+    if (over >= 0)
+        overlay->lowers[overlay->lower_count++] = over;
+    return 0;
 }
 
 static int attach_tree(struct setup *setup, uint32_t index, const struct wire_mount *mount,
                        int tree)
 {
-    struct overlay overlay = {.lower_count = 0};
+    struct overlay overlay = {.upper = -1};
     char name[NAME_BYTES];
 
     /* What is mounted inside shows although the name above it may be masked. */
     sys_format(name, sizeof(name), "p%u", index);
-    int over = open_layer(setup, name);
-
-    if (over >= 0)
-        overlay.lowers[overlay.lower_count++] = over;
-    else if (over != -ENOENT)
-        return over;
-    sys_format(name, sizeof(name), "m%u", index);
-    int r = make_dir(setup->scratch_fd, name, 0755);
+    int r = lay_over(setup, &overlay, name, mount);
 
     if (r < 0)
         return r;
+    sys_format(name, sizeof(name), "m%u", index);
+    r = make_dir(setup->scratch_fd, name, 0755);
+    if (r < 0)
+        return r;
+    int over;
+
     over = open_layer(setup, name);
     if (over < 0)
         return over;
@@ -202,20 +237,28 @@ static int open_root(struct setup *setup)
     int root;
 
     setup->step = STEP_ROOT;
+    struct overlay overlay = {.upper = -1};
+    int r = request->root_fd < 0 && setup->own_fd < 0 ? 0 : lay_over(setup, &overlay, "r", NULL);
+
+    if (r < 0)
+        return r;
     if (request->root_fd < 0) {
-        root = sys_open_tree(setup->scratch_fd, "r", OPEN_TREE_CLONE);
+        root = overlay.upper < 0
+                   ? sys_open_tree(setup->scratch_fd, "r", OPEN_TREE_CLONE)
+                   : sys_open_tree(overlay.upper, "", OPEN_TREE_CLONE | (unsigned)AT_EMPTY_PATH);
     } else {
-        struct overlay overlay = {.lowers = {open_layer(setup, "r")}, .lower_count = 1};
         int tree = view_clone(setup, setup->fds[request->root_fd], setup->root_tree);
 
-        if (tree < 0 || overlay.lowers[0] < 0)
-            return tree < 0 ? tree : overlay.lowers[0];
+        if (tree < 0)
+            return tree;
         root = mount_over(setup, &overlay, "lr", tree);
     }
     if (root < 0)
         return root;
     setup->root_fd = root;
-    int r = sys_set_mount(root, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, false);
+    r = sys_set_mount(
+        root, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (overlay.upper < 0 ? MOUNT_ATTR_RDONLY : 0u),
+        0, false);
 
     return r < 0 ? r : sys_attach(root, AT_FDCWD, "/");
 }
@@ -265,6 +308,8 @@ static int add_user_line(const struct setup *setup, const char *target, int fd)
 {
     char line[USER_LINE_BYTES] = "";
 
+    if (setup->root_ns_fd >= 0)
+        return 0; /* it is root */
     if (strcmp(target, "/etc/passwd") == 0)
         sys_format(line, sizeof(line), "agent:x:%u:%u:agent:" CELL_HOME_PATH ":/bin/sh\n",
                    setup->uid, setup->gid);
@@ -344,7 +389,7 @@ static int write_texts(struct setup *setup)
 
 static int attach_etc(struct setup *setup)
 {
-    struct overlay overlay = {.lower_count = 1};
+    struct overlay overlay = {.upper = -1};
 
     setup->step = STEP_ETC;
     if (setup->request->etc_fd < 0)
@@ -353,11 +398,10 @@ static int attach_etc(struct setup *setup)
 
     if (tree < 0)
         return tree;
-    overlay.lowers[0] = open_layer(setup, "e");
-    if (overlay.lowers[0] < 0)
-        return overlay.lowers[0];
-    int r = mount_over(setup, &overlay, "le", tree);
+    int r = lay_over(setup, &overlay, "e", NULL);
 
+    if (r == 0)
+        r = mount_over(setup, &overlay, "le", tree);
     return r < 0 ? r : view_attach(setup, r, "/etc", true);
 }
 
@@ -398,6 +442,8 @@ int view_build(struct setup *setup)
         return -errno;
     int r = open_scratch(setup);
 
+    if (r == 0 && setup->root_ns_fd >= 0)
+        r = view_own_make(setup);
     if (r == 0 && setup->request->root_fd < 0)
         r = make_links(setup);
     if (r == 0)

@@ -9,7 +9,7 @@
 #define NUMBER_BYTES 24
 #define PLACE_ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-static int new_place(const struct setup *setup, bool everybody, mode_t mode)
+int workspace_place(const struct setup *setup, bool everybody, mode_t mode)
 {
     char size[NUMBER_BYTES], inodes[NUMBER_BYTES], uid[NUMBER_BYTES], gid[NUMBER_BYTES];
     char mode_text[NUMBER_BYTES];
@@ -32,7 +32,7 @@ static int new_place(const struct setup *setup, bool everybody, mode_t mode)
 
 static int make_place(struct setup *setup, const char *target, bool everybody, mode_t mode)
 {
-    int fd = new_place(setup, everybody, mode);
+    int fd = workspace_place(setup, everybody, mode);
 
     if (fd < 0)
         return fd;
@@ -154,7 +154,7 @@ static int keep_workspace(struct setup *setup)
 
 static int make_layered(struct setup *setup)
 {
-    int place = new_place(setup, false, 0755);
+    int place = workspace_place(setup, false, 0755);
 
     if (place < 0)
         return place;
@@ -167,7 +167,7 @@ static int make_layered(struct setup *setup)
             return 0;
         /* This kernel or file system cannot: copied, and reported so. */
         setup->kept_count = 0;
-        place = new_place(setup, false, 0755);
+        place = workspace_place(setup, false, 0755);
         if (place < 0)
             return place;
     }

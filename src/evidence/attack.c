@@ -89,6 +89,29 @@ uint64_t targets_number(const struct targets *targets, const char *kind, uint64_
     return number;
 }
 
+bool targets_say_root(const struct targets *targets)
+{
+    return targets_number(targets, "root", 0) == 1;
+}
+
+bool attack_is_own_system(const char *path)
+{
+    static const char *const tops[] = {"/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var"};
+    static const char *const bare[] = {"/", "/run", "/run/lock", "/home", "/root"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(tops); i++) {
+        size_t length = strlen(tops[i]);
+
+        if (strncmp(path, tops[i], length) == 0 && (path[length] == '/' || path[length] == '\0'))
+            return strcmp(path, "/etc/shadow") != 0 && strcmp(path, "/etc/machine-id") != 0 &&
+                   strcmp(path, "/etc/ssh") != 0;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bare); i++)
+        if (strcmp(path, bare[i]) == 0)
+            return true;
+    return false;
+}
+
 bool targets_have_word(const struct targets *targets, const char *word, size_t length)
 {
     char text[SHA256_HEX_CHARS + 1];

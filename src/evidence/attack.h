@@ -52,6 +52,14 @@ const struct target *targets_next(const struct targets *targets, const char *whe
 uint64_t targets_number(const struct targets *targets, const char *kind, uint64_t otherwise)
     nonnull(1, 2);
 
+/*
+ * True where the agent is root of its cell (sandbox.identity): being so, and changing the cell's
+ * own copy of the system, is no finding then. The same paths on the host still are.
+ */
+bool targets_say_root(const struct targets *targets) nonnull(1);
+/* For such a cell: the directories of the system that are the cell's own copy. */
+bool attack_is_own_system(const char *path) nonnull(1);
+
 /* What an attack says; travels through a pipe. */
 struct attack_result {
     enum attack_verdict verdict;

@@ -37,6 +37,8 @@ static void climb_out(struct attack_context *context)
     }
     for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
         attack_looked(context, 1);
+        if (targets_say_root(context->targets) && attack_is_own_system(hosts[i]))
+            continue;
         if (stat(hosts[i], &found) == 0)
             attack_found(context, "%s is there", hosts[i]);
     }

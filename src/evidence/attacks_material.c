@@ -83,9 +83,12 @@ static void look_beside_system(struct attack_context *context)
     static const char *const places[] = {"/usr/local", "/usr/src", "/opt",
                                          "/srv",       "/mnt",     "/media"};
 
+    bool is_root = targets_say_root(context->targets);
+
     for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
         DIR *dir = opendir(places[i]);
-        int entries = 0;
+        /* Who may install programs has a place for them. */
+        int entries = is_root && strcmp(places[i], "/usr/local") == 0 ? -1 : 0;
 
         attack_looked(context, 1);
         while (dir != NULL && readdir(dir) != NULL)

@@ -16,10 +16,33 @@
 #define TEXT_BYTES 16384
 #define SECUREBITS_ALL 0xefL
 
+/* What the root of a cell may hold: no raw sockets, device nodes, chroot() or more. */
+#define ROOT_CAPS UINT64_C(0xa00005fb)
+
 static char text[TEXT_BYTES];
+
+/* Who is root here must be nobody there: neither the machine's root nor the operator. */
+static void look_at_map(struct attack_context *context, uint64_t operator)
+{
+    char *rest = text;
+
+    if (attack_read("/proc/self/uid_map", text, sizeof(text)) <= 0)
+        return attack_failed(context, "no map of ids");
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        unsigned long long inside, outside, count;
+
+        if (sscanf(line, "%llu %llu %llu", &inside, &outside, &count) != 3)
+            continue;
+        attack_looked(context, 1);
+        if (outside == 0 || (operator>= outside && operator- outside<count))
+            attack_found(context, "user %llu here is user %llu outside", inside, outside);
+    }
+}
 
 static void be_nobody_else(struct attack_context *context)
 {
+    if (targets_say_root(context->targets))
+        return look_at_map(context, targets_number(context->targets, "uid", UINT64_MAX));
     bool is_tier_a = strcmp(context->targets->tier, "A") == 0;
     uint64_t operator= targets_number(context->targets, "uid", UINT64_MAX);
     uid_t ids[3];
@@ -47,6 +70,8 @@ static void hold_capabilities(struct attack_context *context)
     static const char *const sets[] = {"CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapBnd:\t",
                                        "CapAmb:\t"};
 
+    bool is_root = targets_say_root(context->targets);
+
     if (attack_read("/proc/self/status", text, sizeof(text)) <= 0)
         return attack_failed(context, "no /proc/self/status");
     for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
@@ -55,11 +80,13 @@ static void hold_capabilities(struct attack_context *context)
         if (at == NULL)
             return attack_failed(context, "no line %.6s", sets[i]);
         attack_looked(context, 1);
-        if (strspn(at + strlen(sets[i]), "0") < 16)
+        uint64_t held = strtoull(at + strlen(sets[i]), NULL, 16);
+
+        if ((held & ~(is_root ? ROOT_CAPS : 0)) != 0)
             attack_found(context, "%.6s %.16s", sets[i], at + strlen(sets[i]));
     }
     attack_looked(context, 1);
-    if (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != SECUREBITS_ALL)
+    if (!is_root && prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != SECUREBITS_ALL)
         attack_found(context, "securebits are %#x", (unsigned)prctl(PR_GET_SECUREBITS, 0, 0, 0, 0));
 }
 
@@ -99,8 +126,13 @@ static void write_elsewhere(struct attack_context *context)
     static const char *const files[] = {"/etc/passwd", "/etc/ld.so.preload", "/etc/profile",
                                         "/usr/bin/env", "/etc/environment"};
 
+    bool is_root = targets_say_root(context->targets);
+
     for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
         char path[64];
+
+        if (is_root && attack_is_own_system(dirs[i]))
+            continue;
 
         (void)snprintf(path, sizeof(path), "%s/.probe-%d", dirs[i], getpid());
         int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
@@ -112,7 +144,7 @@ static void write_elsewhere(struct attack_context *context)
             (void)unlink(path);
         }
     }
-    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(files) && !is_root; i++) {
         attack_looked(context, 1);
         if (access(files[i], W_OK) == 0)
             attack_found(context, "%s can be written", files[i]);
@@ -137,6 +169,8 @@ static void find_writable_mount(struct attack_context *context)
         attack_looked(context, 1);
         bool is_kernels = strcmp(fields[4], "/proc") == 0 || strcmp(fields[4], "/dev/pts") == 0;
 
+        if (targets_say_root(context->targets) && attack_is_own_system(fields[4]))
+            continue;
         if (!str_starts(fields[5], "ro") && !is_own_place(fields[4]) && !is_kernels)
             attack_found(context, "%.100s is mounted for writing", fields[4]);
     }

@@ -116,6 +116,8 @@ static int fill_system(const struct grade_cell *cell, struct cell_spec *spec, st
     int r = view_fill_cell(options->view, has_work ? options->monitor : NULL, grade_cell_role(cell),
                            spec, err);
 
+    /* A step of the harness acts on the workspace; of what is outside nothing would stay. */
+    spec->identity_root = false;
     /* A harness cell is made like an agent's, which has no worker. */
     if (r == 0 && options->is_harness && !grade_cell_has_nothing_to_apply(cell))
         return add_mount(spec, monitor_worker_mount(options->monitor), err);

@@ -66,6 +66,7 @@ static int describe(const struct staged *staged, struct sha256 *ret, struct erro
     }
     buf_append(&text, &spec.limits, sizeof(spec.limits));
     buf_append(&text, &spec.ptrace_denied, sizeof(spec.ptrace_denied));
+    buf_append(&text, &spec.identity_root, sizeof(spec.identity_root));
     *ret = sha256_of(buf_text(&text), text.size_bytes);
     return 0;
 }

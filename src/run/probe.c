@@ -270,6 +270,8 @@ static int start_twin(struct probe *probe, struct channel *channel, struct error
                         spec.limits.pids != 0 ? spec.limits.pids : DEFAULT_PIDS);
     decoy_target_number(&probe->decoy, "disk",
                         spec.limits.disk_bytes != 0 ? spec.limits.disk_bytes : DEFAULT_DISK_BYTES);
+    if (spec.identity_root)
+        decoy_target_number(&probe->decoy, "root", 1);
     r = channel_open(probe, channel, err);
     if (r < 0)
         return r;

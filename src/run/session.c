@@ -298,6 +298,42 @@ static int check_allowed(const struct session *session, struct error **err)
                      monitor_facts(session->native)->lacking);
 }
 
+/* sandbox.identity: root. */
+static int check_wish_to_be_root(const struct session *session, const char *name,
+                                 const struct task_public *task, struct error **err)
+{
+    const struct monitor_facts *facts =
+        session->native == NULL ? NULL : monitor_facts(session->native);
+
+    if (!task->identity_root)
+        return 0;
+    if (task->driver == DRIVER_TEMPDIR)
+        return error_set(
+            err, ERROR_USER,
+            "task '%s' wants to be root (sandbox.identity), and the driver tempdir has "
+            "no ids to give; use sandbox.driver: native",
+            name);
+    if (facts == NULL)
+        return error_set(err, ERROR_SYSTEM,
+                         "task '%s' wants to be root (sandbox.identity), and this machine has no "
+                         "native cell: %s",
+                         name, error_message(session->native_error));
+    if (facts->tier != TIER_A)
+        return error_set(
+            err, ERROR_SYSTEM,
+            "task '%s' wants to be root (sandbox.identity), which takes a range of ids "
+            "that only tier A has, and cells here are of tier %s, because %s; start "
+            "closedbook by root",
+            name, cell_tier_name(facts->tier), facts->lacking);
+    if ((facts->limits & 1u << CELL_CGROUP_PIDS) == 0)
+        return error_set(
+            err, ERROR_SYSTEM,
+            "task '%s' wants to be root (sandbox.identity), and no cgroup can count its "
+            "processes here: %s",
+            name, facts->limits_reason);
+    return 0;
+}
+
 int session_check_tier(const struct session *session, const char *name,
                        const struct task_public *task, struct error **err)
 {
@@ -307,6 +343,10 @@ int session_check_tier(const struct session *session, const char *name,
 
     if (!tempdir && check_allowed(session, err) < 0)
         return -ERROR_SYSTEM;
+    int r = check_wish_to_be_root(session, name, task, err);
+
+    if (r < 0)
+        return r;
     if (task->require_tier == NULL)
         return 0;
     if (!cell_tier_parse(task->require_tier, &wanted))

@@ -11,6 +11,7 @@
 
 #define USR_MASKS_MAX CELL_MASKS_MAX
 #define PATH_BYTES 4096
+#define PACKAGES_DIR "/var/lib/dpkg"
 
 /* Directories of the root that are trees of their own where /usr is not merged. */
 static const char *const root_dirs[] = {"/bin", "/sbin", "/lib", "/lib64"};
@@ -30,6 +31,8 @@ struct root {
     struct layer etc;
     int usr_fd;
     int dir_fds[ROOT_DIRS]; /* -1: a link into /usr */
+    int packages_fd;        /* dpkg's folder, for who may install packages; -1: none */
+    int overrides_fd;       /* in place of its statoverride, which names accounts of the host */
     char *masks[USR_MASKS_MAX];
     size_t mask_count;
     struct exposed exposed[TASK_EXPOSE_MAX];
@@ -46,6 +49,8 @@ void root_free(struct root *root)
     fd_closep(&root->system_fd);
     free(root->system_path);
     fd_closep(&root->usr_fd);
+    fd_closep(&root->packages_fd);
+    fd_closep(&root->overrides_fd);
     for (size_t i = 0; i < ROOT_DIRS; i++)
         fd_closep(&root->dir_fds[i]);
     for (size_t i = 0; i < root->mask_count; i++)
@@ -68,7 +73,7 @@ static struct root *root_new(void)
 {
     struct root *root = mem_new(1, sizeof(*root));
 
-    root->system_fd = root->usr_fd = -1;
+    root->system_fd = root->usr_fd = root->packages_fd = root->overrides_fd = -1;
     root->image.rootfs_fd = root->image.lock_fd = -1;
     root->etc.tree_fd = -1;
     for (size_t i = 0; i < ROOT_DIRS; i++)
@@ -124,6 +129,13 @@ static int open_host(struct root *root, struct store *store, struct error **err)
         if (root->dir_fds[i] < 0)
             return error_errno(err, errno, "cannot open %s", root_dirs[i]);
     }
+    root->packages_fd = open(PACKAGES_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root->packages_fd < 0 && errno != ENOENT)
+        return error_errno(err, errno, "cannot open " PACKAGES_DIR);
+    int r = fs_memfd("statoverride", "", 0, &root->overrides_fd, err);
+
+    if (r < 0)
+        return r;
     add_mask(root, "local", strlen("local"));
     add_mask(root, "src", strlen("src"));
     mask_own_prefix(root);
@@ -252,12 +264,20 @@ static void add_mount(struct cell_spec *spec, int fd, const char *target)
 
 static void fill_host(const struct root *root, struct cell_spec *spec)
 {
+    size_t first = spec->mount_count;
+
     add_mount(spec, root->usr_fd, "/usr");
     for (size_t i = 0; i < root->mask_count; i++)
         spec->mounts[spec->mount_count - 1].masks[i] = root->masks[i];
     for (size_t i = 0; i < ROOT_DIRS; i++)
         if (root->dir_fds[i] >= 0)
             add_mount(spec, root->dir_fds[i], root_dirs[i]);
+    if (spec->identity_root && root->packages_fd >= 0)
+        add_mount(spec, root->packages_fd, PACKAGES_DIR);
+    for (size_t i = first; i < spec->mount_count; i++)
+        spec->mounts[i].own = true;
+    if (spec->identity_root && root->packages_fd >= 0)
+        add_mount(spec, root->overrides_fd, PACKAGES_DIR "/statoverride");
     spec->etc_fd = root->etc.tree_fd;
 }
 

@@ -28,7 +28,7 @@ must_check int root_build(const struct root_source *source, const struct task_ro
 void root_free(struct root *root);
 void root_freep(struct root **root);
 
-/* Trees and /etc of a spec that has none yet. Borrows from the root. */
+/* Trees and /etc of a spec that has none yet, by its identity. Borrows from the root. */
 void root_fill_cell(const struct root *root, struct cell_spec *spec) nonnull(1, 2);
 /* The shell of commands in such a cell: "/bin/bash" or "/bin/sh"; NULL: it has none. */
 const char *root_shell(const struct root *root) nonnull(1);

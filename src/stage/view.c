@@ -19,7 +19,7 @@ struct view {
     struct root *agent_root, *grader_root;
     struct plugins plugins;
     struct cell_limits limits;
-    bool best_effort;
+    bool best_effort, agent_is_root;
     char *meminfo, *cpuinfo;
 };
 
@@ -227,6 +227,7 @@ static int complete(struct view *view, const struct view_source *source,
         r = root_build(&from, source->grader_root, &view->grader_root, err);
     if (r < 0)
         return r;
+    view->agent_is_root = source->task != NULL && source->task->identity_root;
     set_limits(view, limits);
     seal(view);
     return 0;
@@ -348,12 +349,35 @@ static void add_text(struct cell_spec *spec, const char *target, const char *tex
         (struct cell_text){.target = target, .bytes = text, .size_bytes = strlen(text)};
 }
 
-static void add_texts(const struct view *view, struct cell_spec *spec)
+/* Who installs packages needs the accounts that these count on; the ids are a system's fixed ones.
+ */
+static const char packages_passwd[] =
+    "root:x:0:0:root:/home/agent:/bin/sh\n"
+    "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\nbin:x:2:2:bin:/bin:/usr/sbin/nologin\n"
+    "sys:x:3:3:sys:/dev:/usr/sbin/nologin\ngames:x:5:60:games:/usr/games:/usr/sbin/nologin\n"
+    "man:x:6:12:man:/var/cache/man:/usr/sbin/nologin\nmail:x:8:8:mail:/var/mail:/usr/sbin/nologin\n"
+    "www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n"
+    "_apt:x:42:65534::/nonexistent:/usr/sbin/nologin\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+static const char packages_group[] =
+    "root:x:0:\ndaemon:x:1:\nbin:x:2:\nsys:x:3:\nadm:x:4:\ntty:x:5:\ndisk:x:6:\nmail:x:8:\nman:x:"
+    "12:\n"
+    "www-data:x:33:\nsrc:x:40:\nshadow:x:42:\nutmp:x:43:\nstaff:x:50:\ngames:x:60:\nusers:x:100:\n"
+    "nogroup:x:65534:\n";
+
+static void add_accounts(struct cell_spec *spec)
 {
     add_text(spec, "/etc/passwd",
-             "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
-    add_text(spec, "/etc/group", "root:x:0:\nnogroup:x:65534:\n");
+             spec->identity_root ? packages_passwd
+                                 : "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+                                   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+    add_text(spec, "/etc/group",
+             spec->identity_root ? packages_group : "root:x:0:\nnogroup:x:65534:\n");
+}
+
+static void add_texts(const struct view *view, struct cell_spec *spec)
+{
+    add_accounts(spec);
     add_text(spec, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 cell\n");
     /* A name server that refuses at once: a look-up fails fast instead of waiting. */
     add_text(spec, "/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n");
@@ -363,6 +387,8 @@ static void add_texts(const struct view *view, struct cell_spec *spec)
     add_text(spec, "/etc/hostname", "cell\n");
     add_text(spec, "/proc/meminfo", view->meminfo);
     add_text(spec, "/proc/cpuinfo", view->cpuinfo);
+    if (spec->identity_root)
+        add_text(spec, "/var/log/dpkg.log", "");
 }
 
 static void add_workspace(const struct view *view, struct cell_spec *spec)
@@ -393,6 +419,7 @@ int view_fill_cell(const struct view *view, const struct monitor *monitor, enum 
     if (role == CELL_WORKER)
         return error_set(err, ERROR_BUG, "a worker's cell has no view");
     spec->role = role;
+    spec->identity_root = role == CELL_AGENT && view->agent_is_root;
     root_fill_cell(view_system(view, role), spec);
     if (role == CELL_GRADER && monitor != NULL)
         spec->mounts[spec->mount_count++] = monitor_worker_mount(monitor);
@@ -424,6 +451,21 @@ json_t *view_systems_json(const struct view *view)
     return json;
 }
 
+/* In place of the one of the same name. */
+static void cell_env_set(struct str_list *env, const char *variable)
+{
+    size_t name = strcspn(variable, "=") + 1;
+
+    for (size_t i = 0; i < env->count; i++) {
+        if (strncmp(env->items[i], variable, name) != 0)
+            continue;
+        free(env->items[i]);
+        env->items[i] = str_dup(variable);
+        return;
+    }
+    str_list_add(env, variable);
+}
+
 void view_env(const struct view *view, enum cell_role role, struct str_list *ret,
               const char **ret_cwd)
 {
@@ -432,6 +474,10 @@ void view_env(const struct view *view, enum cell_role role, struct str_list *ret
     const char *workdir = root_workdir(root);
 
     cell_env_default(ret);
+    if (role == CELL_AGENT && view->agent_is_root) {
+        cell_env_set(ret, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        cell_env_set(ret, "USER=root");
+    }
     root_add_env(root, ret);
     if (role == CELL_AGENT && view->plugins.names.count > 0)
         str_list_add_take(ret, plugins_variable(&view->plugins));

@@ -213,6 +213,14 @@ static void read_tier(const struct build *build)
         build->task->public_half->require_tier = str_dup(tier->text);
 }
 
+static void read_identity(const struct build *build)
+{
+    const struct node *identity = node_find(build->root, "sandbox.identity");
+
+    build->task->public_half->identity_root =
+        identity != NULL && identity->text != NULL && strcmp(identity->text, "root") == 0;
+}
+
 static void read_services(const struct build *build)
 {
     const struct node *list = node_find(build->root, "sandbox.services");
@@ -249,6 +257,7 @@ void build_public(struct build *build)
     read_driver(build);
     read_limits(build);
     read_tier(build);
+    read_identity(build);
     read_services(build);
     build_root(build, "sandbox", &build->task->public_half->root);
 }

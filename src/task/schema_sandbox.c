@@ -262,9 +262,10 @@ static const struct field sandbox_fields[] = {
     {.name = "identity",
      .types = TYPE_TEXT,
      .choices = identity_choices,
-     .state = FIELD_LATER,
-     .idle = "user",
-     .doc = "user, or root inside a private range of ids"},
+     .standard = "user",
+     .doc = "root: the agent is root of its cell, over ids that own nothing on the host, and may "
+            "install packages and write outside of the workspace; what it changes there is neither "
+            "collected nor graded. Takes tier A and a cgroup that counts processes"},
     {.name = "services",
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,

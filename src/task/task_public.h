@@ -117,6 +117,7 @@ struct task_public {
     enum task_driver driver;
     char *require_tier;            /* "A", "B", "B-", "C"; NULL: any */
     struct task_root root;         /* of the agent's cell */
+    bool identity_root;            /* its programs are root inside */
     struct task_service *services; /* started in this order */
     size_t service_count;
 };
