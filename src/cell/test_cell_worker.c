@@ -383,6 +383,18 @@ static void refuses_more_output_than_wanted(void **state)
     assert_int_equal(worker_run(fixture.monitor, &job, &output, &err), -ERROR_LIMIT);
 }
 
+static void ends_one_that_takes_too_long(void **state)
+{
+    static const char *const args[] = {"spin", NULL};
+    struct worker_job job = {.args = args, .output_max_bytes = 10, .timeout_ms = 20};
+    scoped(buf_done) struct buf output = {0};
+    scoped(error_freep) struct error *err = NULL;
+
+    (void)state;
+    assert_int_equal(worker_run(fixture.monitor, &job, &output, &err), -ERROR_LIMIT);
+    assert_string_equal(error_message(err), "the worker took longer than 20 ms");
+}
+
 static void gives_graders_the_worker_as_a_program(void **state)
 {
     static const char *const argv[] = {CELL_WORKER_PATH, "complain", "task: here\n", NULL};
@@ -415,6 +427,7 @@ static int run_groups(void)
         TEST(turns_a_complaint_into_an_error),
         TEST(starts_no_worker_for_a_trial_but_the_one_that_it_was_given),
         TEST(refuses_more_output_than_wanted),
+        TEST(ends_one_that_takes_too_long),
         TEST(gives_graders_the_worker_as_a_program),
     };
 

@@ -381,6 +381,8 @@ static bool act_as_worker(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "die") == 0)
         (void)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGKILL);
+    while (argc > 1 && strcmp(argv[1], "spin") == 0)
+        (void)getpid(); /* until it is ended */
     if (argc > 1 && strcmp(argv[1], "trees") == 0) {
         ask_descriptors();
         probe_trees();
