@@ -166,11 +166,13 @@ int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **e
 
     if (cell->cell == NULL)
         r = start_cell(cell, NULL, err);
-    if (r == 0 && !grade_cell_has_nothing_to_apply(cell)) {
+    if (r == 0 && !cell->applied && cell->options.tar_fd >= 0) {
         r = collect_apply(cell->cell, cell->options.tar_fd, cell->options.changes_fd, err);
         if (r < 0)
             return error_wrap(err, r, "cannot lay out what the agent left");
     }
+    if (r == 0 && !cell->applied && cell->options.kept_path != NULL)
+        r = grade_cell_put_kept(cell, err);
     if (r < 0)
         return r;
     cell->applied = true;
@@ -453,6 +455,9 @@ static int workspace_read(void *context, const char *path, bool content, struct 
 
     int r = grade_cell_live(cell, &live, err);
 
+    /* Not what code of the agent's may have made of it since, in this cell. */
+    if (r == 0 && grade_cell_is_kept(cell, path))
+        return grade_cell_read_kept(cell, content, ret, err);
     if (r == 0)
         r = collect_read(live, path, content ? GRADE_FILE_BYTES_MAX : 0, &file, err);
     if (r < 0)

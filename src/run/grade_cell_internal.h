@@ -23,6 +23,12 @@ enum cell_role grade_cell_role(const struct grade_cell *cell) nonnull(1);
 /* A tempdir has no cells, so none of a candidate's, nor has a harness cell. */
 bool grade_cell_has_candidates(const struct grade_cell *cell) nonnull(1);
 bool grade_cell_has_nothing_to_apply(const struct grade_cell *cell) nonnull(1);
+/* Lays the file that was kept outside of the cells over whatever stands in its place. */
+must_check int grade_cell_put_kept(struct grade_cell *cell, struct error **err) nonnull(1);
+bool grade_cell_is_kept(const struct grade_cell *cell, const char *path) nonnull(1, 2);
+/* Its bytes as they are outside. */
+must_check int grade_cell_read_kept(const struct grade_cell *cell, bool content,
+                                    struct grade_file *ret, struct error **err) nonnull(1, 3);
 /* Everything but the workspace that is kept. */
 must_check int grade_cell_fill(const struct grade_cell *cell, struct cell_spec *spec,
                                struct error **err) nonnull(1, 2);

@@ -105,7 +105,7 @@ static int add_candidate(const struct grade_cell *cell, struct cell_spec *spec, 
 
 bool grade_cell_has_nothing_to_apply(const struct grade_cell *cell)
 {
-    return cell->applied || cell->options.tar_fd < 0;
+    return cell->applied || (cell->options.tar_fd < 0 && cell->options.kept_path == NULL);
 }
 
 /* The worker is copied into the cell, a megabyte: only where it has something to do. */

@@ -1,7 +1,20 @@
 #include "run/mocks.h"
 
+#include <errno.h>
+#include <fcntl.h>
+
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/message.h"
+#include "broker/broker.h"
+#include "broker/call_frame.h"
+#include "task/task_private.h"
+
+#define LOG_DIR "mocks"
+#define LOG_PATH "mocks/calls.jsonl"
+#define CHANGES_BYTES_MAX ((size_t)256 << 20)
+
+/* --- PATH ------------------------------------------------------------------------------------- */
 
 void mocks_put_first(struct str_list *env, const char *dir)
 {
@@ -25,4 +38,218 @@ void mocks_on_path(const struct task_public *task, struct str_list *env)
 
         mocks_put_first(env, normal);
     }
+    if (task->mock_tools.count > 0)
+        mocks_put_first(env, CALL_TOOLS_DIR);
+}
+
+/* --- the cell --------------------------------------------------------------------------------- */
+
+static const struct task_public *public_of(const struct trial_job *job,
+                                           const struct task_private **ret_private)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    if (ret_private != NULL)
+        *ret_private = private_half;
+    return public_half;
+}
+
+bool mocks_are_recorded(const struct trial_job *job)
+{
+    return job->broker_fd >= 0 && public_of(job, NULL)->mock_tools.count > 0;
+}
+
+void mocks_paths_done(struct mocks_paths *paths)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(paths->items); i++)
+        free(paths->items[i]);
+}
+
+/* Two programs of one name: which one the agent would get is nobody's guess. */
+static int check_collision(const struct trial_job *job, const char *tool, struct error **err)
+{
+    const struct str_list *dirs = &public_of(job, NULL)->mock_dirs;
+
+    for (size_t i = 0; i < dirs->count; i++) {
+        scoped(mem_freep) char *joined = path_join(dirs->items[i], tool);
+        scoped(mem_freep) char *path = path_normal(joined);
+
+        if (manifest_find(view_manifest(job->view), path) != NULL)
+            return error_set(err, ERROR_TASK,
+                             "record_cli: '%s' is recorded, and mock_path_dirs has '%s'", tool,
+                             path);
+    }
+    return 0;
+}
+
+int mocks_fill_cell(const struct trial_job *job, struct cell_spec *spec, struct mocks_paths *paths,
+                    struct error **err)
+{
+    static const char line[] = "#!" CALL_PROGRAM_PATH "\n";
+    const struct str_list *tools = &public_of(job, NULL)->mock_tools;
+
+    if (!mocks_are_recorded(job))
+        return 0;
+    if (monitor_facts(job->monitor)->driver != CELL_NATIVE)
+        return error_set(err, ERROR_SYSTEM,
+                         "record_cli needs a cell with namespaces, and this machine has tier %s",
+                         cell_tier_name(monitor_facts(job->monitor)->tier));
+    if (spec->mount_count >= CELL_MOUNTS_MAX || spec->text_count + tools->count > CELL_TEXTS_MAX)
+        return error_set(err, ERROR_LIMIT, "no room for recorded programs in the agent's cell");
+    spec->mounts[spec->mount_count++] =
+        (struct cell_mount){.fd = job->mock_fd, .target = CALL_PROGRAM_PATH};
+    for (size_t i = 0; i < tools->count; i++) {
+        int r = check_collision(job, tools->items[i], err);
+
+        if (r < 0)
+            return r;
+        paths->items[i] = path_join(CALL_TOOLS_DIR, tools->items[i]);
+        spec->texts[spec->text_count++] = (struct cell_text){
+            .target = paths->items[i],
+            .bytes = line,
+            .size_bytes = strlen(line),
+            .executable = true,
+        };
+    }
+    return 0;
+}
+
+/* Runs the stand-in, which hands a socket out of the cell. */
+static int run_listener(struct cell *cell, int theirs, struct cell_exit *ret, struct error **err)
+{
+    static const char *const argv[] = {CALL_PROGRAM_PATH, "--listen", NULL};
+    static const char *const envp[] = {NULL};
+    const struct cell_command command = {
+        .argv = argv, .envp = envp, .fds = {-1, -1, -1, theirs}, .fd_count = 4};
+    const struct cell_patience patience = {0};
+    enum cell_wait_result end = CELL_EXITED;
+    uint32_t process = 0;
+    int r = cell_exec(cell, &command, &process, err);
+
+    return r < 0 ? r : cell_wait(cell, process, &patience, &end, ret, err);
+}
+
+/* The socket is made in the cell, where the agent's programs reach it, and listened to outside. */
+static int open_listener(struct cell *cell, int *ret, struct error **err)
+{
+    int ends[2], fds[MESSAGE_FDS_MAX];
+    struct cell_exit status = {0};
+    size_t count = 0;
+    char byte;
+    int r = message_pair(ends);
+
+    if (r < 0)
+        return error_errno(err, -r, "cannot make a socket");
+    scoped(fd_closep) int ours = ends[0];
+    scoped(fd_closep) int theirs = ends[1];
+
+    r = run_listener(cell, theirs, &status, err);
+    if (r < 0)
+        return r;
+    fd_closep(&theirs);
+    theirs = -1;
+    r = message_receive(ours, &byte, sizeof(byte), fds, &count);
+    if (r < 0 || count != 1)
+        return error_set(err, ERROR_SYSTEM,
+                         "the stand-in for recorded programs did not start (exit code %d)",
+                         status.exit_code);
+    *ret = fds[0];
+    return 0;
+}
+
+int mocks_open(const struct trial_job *job, struct cell *cell, struct error **err)
+{
+    const struct task_private *private_half = NULL;
+    scoped(fd_closep) int listener = -1;
+    scoped(fd_closep) int dir_fd = -1;
+
+    (void)public_of(job, &private_half); /* for the other half */
+    if (!mocks_are_recorded(job))
+        return 0;
+    int r = fs_open_dir(job->dir_fd, LOG_DIR, 0700, &dir_fd, err);
+
+    if (r < 0)
+        return r;
+    scoped(fd_closep) int log_fd =
+        openat(job->dir_fd, LOG_PATH, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+
+    if (log_fd < 0)
+        return error_errno(err, errno, "cannot make the log of calls");
+    r = open_listener(cell, &listener, err);
+    if (r < 0)
+        return error_wrap(err, r, "recorded programs");
+    const struct broker_mocks mocks = {
+        .tools = private_half->record_cli, .listener = listener, .log_fd = log_fd};
+
+    return broker_open(job->broker_fd, &mocks, err);
+}
+
+/* --- afterwards ------------------------------------------------------------------------------- */
+
+int mocks_close(const struct trial_job *job, struct trial_record *record, struct error **err)
+{
+    struct broker_result result = {0};
+
+    if (!mocks_are_recorded(job))
+        return 0;
+    int r = broker_close(job->broker_fd, &result, err);
+
+    if (r < 0)
+        return r;
+    json_t *mocks = json_object();
+
+    json_put_int(mocks, "calls", (int64_t)result.calls);
+    json_put_int(mocks, "refused", (int64_t)result.refused);
+    json_put_int(mocks, "unreported", (int64_t)result.unreported);
+    json_put_bool(mocks, "cut", result.cut);
+    json_put(mocks, "forged", json_array());
+    json_decref(record->mocks);
+    record->mocks = mocks;
+    return 0;
+}
+
+/* The path stands in the list, whose items are paths or {path}. */
+static bool has_path(const json_t *list, const char *path)
+{
+    size_t i;
+    json_t *item;
+
+    json_array_foreach (list, i, item) {
+        const char *found =
+            json_is_string(item) ? json_string_value(item) : json_get_text(item, "path");
+
+        if (str_equal(found, path))
+            return true;
+    }
+    return false;
+}
+
+int mocks_note_forged(const struct trial_job *job, struct trial_record *record, struct error **err)
+{
+    static const char *const lists[] = {"added", "modified"};
+    scoped(json_freep) json_t *changes = NULL;
+    bool forged = false;
+
+    if (record->mocks == NULL)
+        return 0;
+    int r = json_load(job->dir_fd, "changes.json", CHANGES_BYTES_MAX, &changes, err);
+
+    if (r < 0)
+        return error_wrap(err, r, "cannot look for forged logs");
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        forged = forged || has_path(json_get_array(changes, lists[i]), MOCKS_LOG);
+    if (!forged)
+        return 0;
+    json_push(json_object_get(record->mocks, "forged"), json_text(MOCKS_LOG, strlen(MOCKS_LOG)));
+    str_list_add(&record->integrity_reasons,
+                 "attempt: the agent wrote " MOCKS_LOG ", the log of calls, itself; it was put "
+                 "aside");
+    return 0;
+}
+
+int mocks_log_open(int dir_fd)
+{
+    return openat(dir_fd, LOG_PATH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }

@@ -1,13 +1,44 @@
 #pragma once
 /*
- * mocks: programs that stand in the way of others in the agent's cell.
+ * mocks: programs that stand in the way of others in the agent's cell: an author's own, first on
+ * PATH, and recorded ones, which the broker answers for.
  *
- * Depends on: base, task (public half).
+ * Of a recorded program the cell has a file of one line, by which a stand-in without secrets is
+ * started, and a socket. What is answered and what was called is with the broker; the log is
+ * mocks/calls.jsonl of the trial's directory, and the graders' cells get it at MOCKS_LOG.
+ * Depends on: base, broker, cell, task.
  */
 
+#include "run/trial.h"
 #include "task/task_public.h"
+
+#define MOCKS_LOG "cli_mocks/calls.jsonl"
 
 /* Puts the folder first on every PATH of env, "NAME=value". */
 void mocks_put_first(struct str_list *env, const char *dir) nonnull(1, 2);
-/* The task's own, in their order, before everything that is on PATH. */
+/* All that the task has, before everything that is on PATH. */
 void mocks_on_path(const struct task_public *task, struct str_list *env) nonnull(1, 2);
+
+/* Whether the trial has recorded programs that are answered for. */
+bool mocks_are_recorded(const struct trial_job *job) nonnull(1);
+/*
+ * Adds the files of recorded programs. paths is used by the spec. ERROR_TASK when an author's mock
+ * has the name of one; ERROR_SYSTEM without namespaces.
+ */
+struct mocks_paths {
+    char *items[TASK_RECORD_CLI_MAX];
+};
+void mocks_paths_done(struct mocks_paths *paths) nonnull(1);
+must_check int mocks_fill_cell(const struct trial_job *job, struct cell_spec *spec,
+                               struct mocks_paths *paths, struct error **err) nonnull(1, 2, 3);
+/* In a live cell that runs nothing yet: from here on calls are answered and logged. */
+must_check int mocks_open(const struct trial_job *job, struct cell *cell, struct error **err)
+    nonnull(1, 2);
+/* When the cell has ended: what was called goes into the record. */
+must_check int mocks_close(const struct trial_job *job, struct trial_record *record,
+                           struct error **err) nonnull(1, 2);
+/* Notes logs that the agent wrote itself, from changes.json: they count for nothing. */
+must_check int mocks_note_forged(const struct trial_job *job, struct trial_record *record,
+                                 struct error **err) nonnull(1, 2);
+/* The log of a trial's directory, for its graders; -1: there is none. */
+int mocks_log_open(int dir_fd);

@@ -125,6 +125,7 @@ static void forget_controls(const struct session *session)
         monitor_forget(session->native);
     if (session->tempdir != NULL)
         monitor_forget(session->tempdir);
+    broker_forget(session->broker);
 }
 
 static int connect_trial(struct pool *pool, struct monitor **ret, struct error **err)
@@ -154,6 +155,21 @@ static int connect_bare_host(struct pool *pool, const struct task *task, struct 
     int r = session_monitor(pool->options->session, CELL_TEMPDIR, &control, err);
 
     return r < 0 ? r : monitor_connect(control, ret, err);
+}
+
+/* Where the task's recorded programs are answered for. */
+static int connect_broker(struct pool *pool, const struct task *task, int *ret, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    struct broker *broker = NULL;
+
+    task_split(task, &public_half, &private_half);
+    if (public_half->mock_tools.count == 0 || pool->options->work != POOL_RUN)
+        return 0;
+    int r = session_broker(pool->options->session, &broker, err);
+
+    return r < 0 ? r : broker_connect(broker, ret, err);
 }
 
 /* The connection lives on in the trial's process alone. */
@@ -207,6 +223,7 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
     scoped(fd_closep) int dir_fd = -1;
     const struct task *task = options->plan->tasks.tasks[trial->task_index];
     struct monitor *monitor = NULL, *bare_host = NULL;
+    scoped(fd_closep) int broker_fd = -1;
 
     stage_for(pool, task);
 
@@ -214,6 +231,8 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
 
     if (r == 0)
         r = connect_bare_host(pool, task, &bare_host, err);
+    if (r == 0)
+        r = connect_broker(pool, task, &broker_fd, err);
     if (r == 0)
         r = connect_trial(pool, &monitor, err);
     if (r < 0)
@@ -225,6 +244,7 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
         .trial = trial,
         .monitor = monitor,
         .bare_host = bare_host,
+        .broker_fd = broker_fd,
         .dir_fd = dir_fd,
     };
 
@@ -252,8 +272,11 @@ static int record_crash(struct pool *pool, const struct slot *slot, const struct
     if (r < 0)
         return r;
 
-    struct pool_child child = {
-        .options = pool->options, .trial = trial, .staged = &pool->staged, .dir_fd = dir_fd};
+    struct pool_child child = {.options = pool->options,
+                               .trial = trial,
+                               .staged = &pool->staged,
+                               .broker_fd = -1,
+                               .dir_fd = dir_fd};
 
     return pool_child_crashed(&child, why, note, err);
 }

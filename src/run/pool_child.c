@@ -20,6 +20,8 @@ static struct trial_job job_of(const struct pool_child *child)
         .private_stage = staged->has_private ? &staged->private_stage : NULL,
         .monitor = child->monitor,
         .bare_host = child->bare_host,
+        .broker_fd = child->broker_fd,
+        .mock_fd = child->options->session->mock_fd,
         .script_fd = staged->script_fd,
         .dir_fd = child->dir_fd,
         .run_id = run_dir_id(child->options->run),

@@ -12,6 +12,7 @@ struct pool_child {
     const struct planned_trial *trial;
     struct monitor *monitor;   /* the trial's own connection */
     struct monitor *bare_host; /* another, see struct trial_job; NULL: none */
+    int broker_fd;             /* -1: nothing is recorded */
     int dir_fd;
 };
 

@@ -88,6 +88,10 @@ static int hold_programs(struct session *session, struct error **err)
 
     if (r == 0)
         r = hold_instead(session, &session->probe_program, err);
+    if (r == 0)
+        r = hold_instead(session, &session->broker_program, err);
+    if (r == 0)
+        r = hold_instead(session, &session->mock_program, err);
     return r < 0 ? r : hold_instead(session, &session->unpack_program, err);
 }
 
@@ -211,6 +215,10 @@ static int start_native(struct session *session, struct check *check, struct err
         r = find_program("closedbook-probe", "evidence", &session->probe_program, err);
     if (r == 0)
         r = find_program("as-candidate", "cell", &session->candidate_program, err);
+    if (r == 0)
+        r = find_program("closedbook-broker", "broker", &session->broker_program, err);
+    if (r == 0)
+        r = find_program("closedbook-mock", "broker", &session->mock_program, err);
     if (r == 0)
         r = hold_programs(session, err);
     if (r < 0)
@@ -409,12 +417,32 @@ int session_monitor(struct session *session, enum cell_driver driver, struct mon
     return 0;
 }
 
+int session_broker(struct session *session, struct broker **ret, struct error **err)
+{
+    if (session->broker == NULL) {
+        scoped(fd_closep) int mock_fd = open(session->mock_program, O_RDONLY | O_CLOEXEC);
+
+        if (mock_fd < 0)
+            return error_errno(err, errno, "cannot open '%s'", session->mock_program);
+        int r = broker_start(session->broker_program, &session->broker, err);
+
+        if (r < 0)
+            return r;
+        session->mock_fd = take_fd(&mock_fd);
+    }
+    *ret = session->broker;
+    return 0;
+}
+
 void session_close(struct session *session)
 {
     /* The last that was started goes first: it holds copies of the others' sockets. */
     monitor_hang_up(session->tempdir);
     monitor_hang_up(session->native); /* it ends while the store is closed */
     store_close(session->store);
+    if (session->broker != NULL)
+        fd_closep(&session->mock_fd);
+    broker_free(session->broker);
     monitor_free(session->tempdir);
     monitor_free(session->native);
     error_free(session->native_error);
@@ -426,6 +454,8 @@ void session_close(struct session *session)
     free(session->worker_program);
     free(session->probe_program);
     free(session->candidate_program);
+    free(session->broker_program);
+    free(session->mock_program);
     free(session->held_worker);
     for (size_t i = 0; i < session->held_count; i++)
         (void)close(session->held_fds[i]); /* read only */

@@ -7,13 +7,14 @@
  * read. Depends on: base, cell, stage, task (reader).
  */
 
+#include "broker/broker.h"
 #include "cell/cell.h"
 #include "run/claim.h"
 #include "run/opener.h"
 #include "stage/store.h"
 #include "task/task.h"
 
-#define SESSION_HELD_MAX 3
+#define SESSION_HELD_MAX 5
 
 struct session {
     struct identity identity;
@@ -27,7 +28,10 @@ struct session {
     struct store *store;
     char *store_root;
     char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
-    char *held_worker; /* root: the worker for later, by a descriptor; else NULL */
+    char *broker_program, *mock_program;
+    struct broker *broker; /* started by the first session_broker() */
+    int mock_fd;           /* the stand-in for recorded programs; counts with broker */
+    char *held_worker;     /* root: the worker for later, by a descriptor; else NULL */
     int held_fds[SESSION_HELD_MAX];
     size_t held_count;
 };
@@ -52,6 +56,9 @@ must_check int session_open_store(struct session *session, const char *run_id, s
  * cell. */
 must_check int session_monitor(struct session *session, enum cell_driver driver,
                                struct monitor **ret, struct error **err) nonnull(1, 3);
+/* What answers for recorded programs, started when it is not. It holds no privilege. */
+must_check int session_broker(struct session *session, struct broker **ret, struct error **err)
+    nonnull(1, 2);
 /*
  * Whether cells here are of the tier that the task named `name` requires. ERROR_SYSTEM says what
  * the machine lacks and what it has.

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/grade_cell.h"
+#include "run/mocks.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -465,9 +466,12 @@ static int run_after(const struct trial_job *job, struct trial_record *record, s
         openat(job->dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     scoped(fd_closep) int changes_fd =
         openat(job->dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    scoped(fd_closep) int log_fd = mocks_log_open(job->dir_fd);
     scoped(mem_freep) char *input_dir = trial_input_dir(job);
     struct grade_cell_options options = {
         .monitor = job->bare_host != NULL ? job->bare_host : job->monitor,
+        .kept_path = log_fd < 0 ? NULL : MOCKS_LOG,
+        .kept_fd = log_fd,
         .view = job->view,
         .private_stage = job->private_stage,
         .suite_variables = &task->suite_variables,

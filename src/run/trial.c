@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "run/limits.h"
+#include "run/mocks.h"
 #include "run/steps.h"
 #include "run/trial_agent.h"
 #include "task/task_private.h"
@@ -218,6 +219,8 @@ static int run_steps(const struct trial_job *job, struct trial_record *record,
     r = collect(job, record, run.cell, err);
     if (r == 0)
         r = steps_attribute(job, record, err);
+    if (r == 0)
+        r = mocks_note_forged(job, record, err);
     if (r < 0)
         return r;
     /* The agent's workspace is in artifacts.tar; nothing of its cell is needed any more. */

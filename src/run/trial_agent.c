@@ -118,10 +118,12 @@ static int start_in_order(const struct trial_job *job, struct trial_record *reco
     task_split(job->task, &half, &private_half);
     bool has_services = half->service_count > 0 && command.argv != NULL;
 
-    if (command.argv == NULL || has_services || steps_are_in_agent(job))
+    if (command.argv == NULL || has_services || steps_are_in_agent(job) || mocks_are_recorded(job))
         spec->command = (struct cell_command){0};
     int r = cell_start(job->monitor, spec, &run->cell, err);
 
+    if (r == 0)
+        r = mocks_open(job, run->cell, err);
     if (r == 0)
         r = run_agent_steps(job, record, run->cell, command.envp, err);
     if (r == 0 && has_services)
@@ -139,9 +141,12 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
     scoped(str_list_done) struct str_list env = {0};
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
+    scoped(mocks_paths_done) struct mocks_paths paths = {0};
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
     int r = view_fill_cell(job->view, job->monitor, CELL_AGENT, &spec, err);
 
+    if (r == 0)
+        r = mocks_fill_cell(job, &spec, &paths, err);
     if (r == 0)
         r = add_script(turn, &spec, err);
     if (r < 0)
@@ -270,6 +275,8 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
         record->timing_ms.agent = ns_to_ms(clock_ns() - start_ns);
         r = cell_end(run->cell, &receipt, err);
     }
+    if (r == 0)
+        r = mocks_close(job, record, err);
     if (r < 0)
         return r;
     note_used(record, end, &receipt);
@@ -365,6 +372,8 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
 
     if (r == 0)
         r = cell_end(run->cell, &receipt, err);
+    if (r == 0)
+        r = mocks_close(job, record, err);
     if (r < 0)
         return error_wrap(err, r, "agent cell");
     record->agent.stopped_by = str_dup("none");

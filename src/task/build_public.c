@@ -124,18 +124,6 @@ static void read_patterns(const struct build *build)
     str_list_done(&taken_out);
 }
 
-static void read_mocks(const struct build *build)
-{
-    const struct node *dirs = node_find(build->root, "sandbox.mock_path_dirs");
-
-    for (size_t i = 0; dirs != NULL && i < dirs->count; i++) {
-        if (strchr(dirs->items[i]->text, ':') != NULL)
-            build_error(build, dirs->items[i]->mark, "sandbox.mock_path_dirs",
-                        "a path without ':' expected, which would be two on PATH");
-        str_list_add_take(&build->task->public_half->mock_dirs, path_normal(dirs->items[i]->text));
-    }
-}
-
 static uint64_t count_of(const struct node *map, const char *key)
 {
     double value = node_get_real(map, key, 0);
@@ -253,7 +241,6 @@ void build_public(struct build *build)
     build_prompt(build);
     read_sources(build);
     read_patterns(build);
-    read_mocks(build);
     read_driver(build);
     read_limits(build);
     read_tier(build);

@@ -116,7 +116,7 @@ struct mark mark_inside(const struct node *node, size_t offset)
 struct complaining {
     const struct build *build;
     const struct node *item;
-    size_t index;
+    const char *path;
 };
 
 /* The tables complained about something in this criterion: what follows from that is not said. */
@@ -180,7 +180,7 @@ static void complain(void *context, const struct criterion_mistake *mistake)
     const struct complaining *complaining = context;
     scoped(buf_done) struct buf path = {0};
 
-    buf_format(&path, "success_criteria[%zu]", complaining->index);
+    buf_text_append(&path, complaining->path);
     const struct node *node = follow(complaining->item, mistake->place, &path);
     bool inside = mistake->offset != ERROR_NO_OFFSET && node->kind == NODE_TEXT;
 
@@ -188,12 +188,19 @@ static void complain(void *context, const struct criterion_mistake *mistake)
                 buf_text(&path), "%s", mistake->message);
 }
 
-void build_check_criterion(const struct build *build, const struct criterion *criterion,
-                           const struct node *item, size_t index)
+void build_check_parameters(const struct build *build, const struct criterion *criterion,
+                            const struct node *item, const char *path)
 {
-    struct complaining complaining = {build, item, index};
-    scoped(mem_freep) char *path = str_format("success_criteria[%zu]", index);
+    struct complaining complaining = {build, item, path};
 
     if (build->loader->overrides->check_criterion != NULL && !has_complaint(build, path))
         build->loader->overrides->check_criterion(criterion, complain, &complaining);
+}
+
+void build_check_criterion(const struct build *build, const struct criterion *criterion,
+                           const struct node *item, size_t index)
+{
+    scoped(mem_freep) char *path = str_format("success_criteria[%zu]", index);
+
+    build_check_parameters(build, criterion, item, path);
 }

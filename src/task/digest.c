@@ -91,6 +91,8 @@ static json_t *graders_json(const struct build *build)
     }
     json_put(object, "criteria", criteria);
     put_list(object, "suite_variables", &half->suite_variables);
+    if (half->record_cli != NULL)
+        json_put(object, "record_cli", json_incref(half->record_cli));
     if (half->post_run_count > 0)
         json_put(object, "post_run", steps_json(half->post_run, half->post_run_count));
     return object;

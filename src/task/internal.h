@@ -185,6 +185,9 @@ void task_root_done(struct task_root *root) nonnull(1);
 /* criterion.c: what overrides->check_criterion finds, at its place in the file. */
 void build_check_criterion(const struct build *build, const struct criterion *criterion,
                            const struct node *item, size_t index) nonnull(1, 2, 3);
+/* The same of what else has the parameters of one, at path. */
+void build_check_parameters(const struct build *build, const struct criterion *criterion,
+                            const struct node *item, const char *path) nonnull(1, 2, 3, 4);
 /* The place of a byte of a scalar's text: in it when it is written on one line and ours to follow,
  * else where the scalar starts. */
 struct mark mark_inside(const struct node *node, size_t offset) nonnull(1);
@@ -198,6 +201,8 @@ void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);
 void build_agent(struct build *build) nonnull(1);
 void build_steps(struct build *build) nonnull(1);
+/* After both halves. */
+void build_mocks(struct build *build) nonnull(1);
 /* After the private half, whose reference no plugin may lie in. */
 void build_plugins(const struct build *build) nonnull(1);
 void task_plugins_done(struct task_agent *agent) nonnull(1);

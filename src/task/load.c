@@ -213,6 +213,7 @@ static void build_whole(struct build *build)
     build_public(build);
     build_private(build);
     build_plugins(build);
+    build_mocks(build);
     build_check(build);
     task->lineage = merge_lineage(build->root, half->suite_root);
     task->resolved = node_to_json(build->root);

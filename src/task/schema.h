@@ -105,6 +105,7 @@ extern const struct block config_block; /* closedbook.yaml and config.yaml */
 extern const struct block agent_block, sandbox_block, limits_block, run_limits_block;
 extern const struct block pre_run_block, post_run_block, simulation_block, dataset_block,
     grading_block;
+extern const struct block record_cli_block;
 extern const struct block requires_block, docker_block, stop_early_block;
 extern const struct block experiment_block, experiment_defaults_block, variant_block;
 extern const struct kinds mutation_kinds;  /* of an experiment: prompt_mutations */

@@ -293,12 +293,16 @@ static const struct field sandbox_fields[] = {
     {.name = "mocks",
      .types = TYPE_TEXT,
      .state = FIELD_LATER,
-     .doc = "sealed: answer from outside"},
+     .doc = "sealed: the programs of mock_path_dirs run outside of the agent's cell; what answers "
+            "with recorded texts is record_cli, which is always sealed"},
     {.name = "record_cli",
      .types = TYPE_LIST,
-     .items = TYPE_MAP,
-     .state = FIELD_LATER,
-     .doc = "recording stand-ins for programs"},
+     .items = TYPE_BLOCK,
+     .block = &record_cli_block,
+     .standard = "[]",
+     .doc = "programs that are answered for from outside of the agent's cell, at most 6, first on "
+            "its PATH; neither the answers nor the log of calls are in the cell, and graders find "
+            "the log at cli_mocks/calls.jsonl"},
     {.name = "image",
      .types = TYPE_TEXT,
      .flags = FIELD_NOT_EMPTY,

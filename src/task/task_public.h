@@ -95,6 +95,7 @@ struct task_root {
 };
 
 #define TASK_SERVICES_MAX 8
+#define TASK_RECORD_CLI_MAX 6
 
 /* A program that runs beside the agent, and beside the grader. */
 struct task_service {

@@ -20,6 +20,29 @@ static void complains_about_steps_and_mocks(void **state)
          "6:28 sandbox.mock_path_dirs[0]: a relative path that stays inside (no leading '/', no "
          "'..') expected, found the text '../m'\n"
          "6:34 sandbox.mock_path_dirs: a path without ':' expected, which would be two on PATH\n"},
+        {SANDBOX("record_cli: [{tool: uip, responses: [{when: {verb: a, flags: {x: 1}}, stdout: "
+                 "y}]}, {tool: id, passthrough: true}]"),
+         ""},
+        {SANDBOX("record_cli: [{tool: git}, {tool: a/b}, {tool: x}, {tool: x}, {}]"),
+         "6:31 sandbox.record_cli[0].tool: 'git' cannot be recorded: too much else runs by it\n"
+         "6:44 sandbox.record_cli[1].tool: the bare name of a program expected: letters, digits "
+         "and '._+-', at most 63\n"
+         "6:68 sandbox.record_cli[3].tool: 'x' is recorded twice\n"
+         "6:72 sandbox.record_cli[4].tool: required: a text expected, found nothing\n"},
+        {SANDBOX("record_cli: [{tool: x, exit_code: 256, stdot: y}]"),
+         "6:45 sandbox.record_cli[0].exit_code: a whole number from 0 to 255 expected, found the "
+         "number 256\n"
+         "6:50 sandbox.record_cli[0].stdot: unknown key, did you mean 'stdout'?\n"},
+        {SANDBOX("record_cli: [{tool: x, responses: [{when: {flags: {a: {matches_regex: b}}}}, "
+                 "{passthrough: true, stdout: y}]}]"),
+         "6:65 sandbox.record_cli[0].responses[0].when.flags.a: matches_regex in a response is not "
+         "in this version: use equals, contains or any_of\n"
+         "6:88 sandbox.record_cli[0].responses[1]: either passthrough or stdout and stderr: the "
+         "real program says what it says\n"},
+        {SANDBOX("driver: tempdir, record_cli: [{tool: x}]"),
+         "6:40 sandbox.record_cli: the driver tempdir has no cell outside of which the answers "
+         "could be\n"},
+        {SANDBOX("mocks: sealed"), "6:11 sandbox.mocks: 'mocks' is not in this version\n"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -136,6 +136,122 @@ $FOUND" <<<'#!/bin/sh'
   [ -e mark/post ] || fail "the teardown did not run"
 }
 
+# --- recorded programs --------------------------------------------------------------------------------------
+
+RECORD='record_cli: [{tool: uip, responses: [
+  {when: {verb: list}, stdout: "recorded-answer-0451\n"},
+  {when: {verb: run, flags: {id: 7}}, stderr: "no such id\n", exit_code: 9}]}, {tool: id, passthrough: true}]'
+
+case_recorded_programs_answer_from_outside_and_calls_are_graded() {
+  make_suite 'success_criteria:
+  - {type: cli_called, tool: uip, verb: list, min_count: 2, max_count: 2, description: listed twice}
+  - {type: cli_called, tool: uip, verb: run, flags: {id: 7}, description: ran it}
+  - {type: cli_called, tool: uip, verb: delete, max_count: 0, description: deleted nothing}
+  - {type: cli_called, tool: id, positional: [], flags: {u: true}, description: the real one was called}
+  - {type: file_contains, path: said, includes: [recorded-answer-0451, "no such id", "9 1", "real:"], description: it was answered}
+  - {type: run_command, command: "jq -es length cli_mocks/calls.jsonl", expected_stdout: "5", description: graders find the log where it belongs}' "$RECORD" <<'E2'
+#!/bin/sh
+{
+  uip list --all; uip --output json list; uip run --id=7; a=$?; uip other; echo "$a $?"
+  echo "real:$(id -u):$?"
+} >said 2>&1
+ls -a / /run/closedbook /workspace >/dev/null
+E2
+  run_suite
+  expect_status 0
+  [ "$(jq -c .mocks run/trials/default/t/00/trial.json)" = '{"calls":5,"refused":0,"unreported":0,"cut":false,"forged":[]}' ] ||
+    fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+  [ "$(jq -c 'select(.tool == "id") | [.passthrough, .exit, .argv]' run/trials/default/t/00/mocks/calls.jsonl)" = '[true,0,["-u"]]' ] ||
+    fail "$(cat run/trials/default/t/00/mocks/calls.jsonl)"
+  # Graded again, from the record.
+  cb grade run --quiet
+  expect_status 0
+}
+
+# The same search as above finds an author's mock that is not sealed.
+case_neither_answers_nor_log_are_in_the_cell() {
+  make_suite "$FOUND" "$RECORD" <<<"#!/bin/sh
+rm -r m; uip list >/dev/null; $SEARCH; find / -xdev -name '*calls*' -o -name cli_mocks >>seen 2>/dev/null; cat /proc/net/unix >>seen"
+  run_suite
+  expect_status 0
+  cb show run/trials/default/t/00 where
+  [ ! -s out ] || fail "the agent found $(cat out)"
+  cb show run/trials/default/t/00 seen
+  ! grep -q 'calls.jsonl\|cli_mocks' out || fail "the agent found $(cat out)"
+  expect_text out /dev/shm/.mocks
+}
+
+case_a_forged_log_is_put_aside_and_noted() {
+  make_suite 'success_criteria:
+  - {type: cli_called, tool: uip, verb: list, description: listed}
+  - {type: file_contains, path: cli_mocks/calls.jsonl, excludes: [forged], description: the log is the true one}
+  - {type: run_command, command: "! grep forged cli_mocks/calls.jsonl; rm cli_mocks/calls.jsonl", description: "for programs, too"}
+  - {type: cli_called, tool: uip, verb: list, min_count: 2, weight: 0, description: not twice}' "$RECORD" <<'E2'
+#!/bin/sh
+if [ -n "$1" ]; then uip list; fi
+mkdir cli_mocks
+echo '{"tool": "uip", "argv": ["list", "forged"], "exit": 0}' >cli_mocks/calls.jsonl
+E2
+  run_suite
+  expect_status 1
+  [ "$(jq -c '[.mocks.calls, .mocks.forged]' run/trials/default/t/00/trial.json)" = '[0,["cli_mocks/calls.jsonl"]]' ] ||
+    fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+  [ "$(jq -c '[.criteria[].passed]' run/trials/default/t/00/trial.json)" = '[false,true,true,false]' ] || fail "$(jq -c .criteria run/trials/default/t/00/trial.json)"
+  jq -r '.integrity.reasons[]' run/trials/default/t/00/trial.json >reasons
+  expect_text reasons 'attempt: the agent wrote cli_mocks/calls.jsonl'
+  # A link in its place leads nowhere.
+  rm -r run
+  cat >suite/agent.sh <<'E2'
+#!/bin/sh
+uip list >/dev/null; ln -s /tmp cli_mocks
+E2
+  run_suite
+  expect_status 0
+}
+
+# An agent that speaks to the socket itself: nonsense, a flood of it, calls of its own, a stand-in that is killed.
+case_a_cell_that_speaks_by_hand_is_bounded_and_counted() {
+  need python3
+  make_suite 'success_criteria:
+  - {type: cli_called, tool: uip, verb: list, min_count: 41, max_count: 41, description: all calls and nothing else}
+  - {type: file_contains, path: said, includes: ["refused 200", "good 40"], description: as told}' "$RECORD" <<'E2'
+#!/usr/bin/python3
+import os, signal, socket, struct, subprocess
+def speak(data):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect('/dev/shm/.mocks')
+    try:
+        s.send(data)
+        return s.recv(1 << 17)
+    except OSError:
+        return b''
+refused = sum(b'secret' not in speak(d) for d in [os.urandom(100), b'', struct.pack('<IIII', 0x31434243, 1, 9, 0)] * 66 + [b'x' * 150000, b'y'])
+idle = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(20)]
+for s in idle:
+    s.connect('/dev/shm/.mocks')
+good = [subprocess.Popen(['uip', 'list', str(i)], stdout=subprocess.PIPE) for i in range(40)]
+count = sum(p.communicate()[0] == b'recorded-answer-0451\n' for p in good)
+speak(struct.pack('<IIII', 0x31434243, 1, 3, 0) + b'uip\0/\0list\0')
+p = subprocess.Popen(['uip', *['x' * 100000] * 2], stderr=subprocess.DEVNULL)
+p.wait()
+open('said', 'w').write(f'refused {refused} good {count}\n')
+E2
+  run_suite
+  expect_status 0
+  [ "$(jq .mocks.refused run/trials/default/t/00/trial.json)" -ge 150 ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+}
+
+case_a_recorded_program_that_is_there_twice_is_an_error() {
+  make_suite "$FOUND" 'mock_path_dirs: [m], record_cli: [{tool: tool}]' <<<'#!/bin/sh'
+  run_suite
+  expect_status 3
+  jq -r .error run/trials/default/t/00/trial.json >error
+  expect_text error "'tool' is recorded, and mock_path_dirs has 'm/tool'"
+}
+
 main an_authors_mock_is_first_on_path_and_executable_there_only:user a_sealing_step_works_as_written:user \
   steps_run_in_the_agents_cell_with_what_the_agent_gets:user a_failing_step_of_the_agents_cell_is_an_error_before_the_agent \
-  trusted_steps_run_on_the_bare_host_and_it_is_said:user an_interrupt_ends_a_step_and_the_teardown_runs
+  trusted_steps_run_on_the_bare_host_and_it_is_said:user an_interrupt_ends_a_step_and_the_teardown_runs \
+  recorded_programs_answer_from_outside_and_calls_are_graded:user neither_answers_nor_log_are_in_the_cell:user \
+  a_forged_log_is_put_aside_and_noted:user a_cell_that_speaks_by_hand_is_bounded_and_counted:user \
+  a_recorded_program_that_is_there_twice_is_an_error

@@ -1,0 +1,52 @@
+#pragma once
+/*
+ * broker: the process that answers, outside of every cell, for what is recorded in a task.
+ *
+ * One a run, started when the first task needs it, ended with its control connection. Each trial
+ * has a connection of its own, over which it hands the table of its mocks, a socket that listens in
+ * its agent's cell, and the file that calls are written to; neither table nor log is ever in a
+ * cell. What comes from a cell is hostile: frames of one size at most, a number of connections and
+ * calls at most, all else refused and counted. Not thread-safe. Depends on: base.
+ */
+
+#include "base/error.h"
+#include "base/json.h"
+
+#define BROKER_TABLE_BYTES_MAX ((size_t)4 << 20)
+#define BROKER_LOG_BYTES_MAX ((size_t)8 << 20) /* then a line says so, and calls are refused */
+#define BROKER_TRIALS_MAX 512
+#define BROKER_CLIENTS_MAX 32     /* of a trial at a time; further ones wait */
+#define BROKER_PATIENCE_MS 10000u /* for the call of one that has connected */
+
+struct broker; /* the parent's side: the control connection */
+
+/* Starts the program, which takes nothing of the environment. */
+must_check int broker_start(const char *program, struct broker **ret, struct error **err)
+    nonnull(1, 2);
+/* A further connection, for a trial's process; the caller's. */
+must_check int broker_connect(struct broker *broker, int *ret, struct error **err) nonnull(1, 2);
+/* After fork: forget the control connection without ending the broker. NULL is fine. */
+void broker_forget(struct broker *broker);
+/* Ends it and waits for its end. NULL is fine. */
+void broker_free(struct broker *broker);
+
+/* --- a trial's side: a connection, which may open and close once ------------------------------ */
+
+struct broker_mocks {
+    const json_t *tools; /* as struct mock_table */
+    int listener;        /* borrowed */
+    int log_fd;          /* for appending; borrowed */
+};
+/* What happened, once the cell is gone. */
+struct broker_result {
+    uint64_t calls;   /* in the log */
+    uint64_t refused; /* datagrams that are no call, of programs that nobody recorded, too many */
+    uint64_t unreported; /* real programs whose end nobody told */
+    bool cut;            /* the log is full */
+};
+
+/* Returns once calls are answered. */
+must_check int broker_open(int connection, const struct broker_mocks *mocks, struct error **err)
+    nonnull(2);
+must_check int broker_close(int connection, struct broker_result *ret, struct error **err)
+    nonnull(2);

@@ -1,0 +1,212 @@
+/*
+ * closedbook-mock: stands in a cell for a program that is answered for from outside.
+ *
+ * It holds nothing: it sends how it was called to the broker and prints what comes back, or runs
+ * the real program when it is told to. Static, libc only. It is started by a file of one line,
+ * "#!CALL_PROGRAM_PATH", so the kernel gives it that file's path as first argument.
+ * `--listen` makes the socket, hands its listening end out by descriptor 3, and ends: before the
+ * cell has any other program.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/message.h"
+#include "broker/call_frame.h"
+
+#define STATUS_CANNOT_RUN 126
+#define STATUS_NOT_FOUND 127
+#define STATUS_SIGNAL 128
+#define LISTEN_FD 3
+#define BACKLOG 128
+#define PATH_BYTES 4096
+
+/* For ASSERT() in what is linked. */
+_Noreturn void assert_failed(const char *expression, const char *file, int line)
+{
+    (void)fprintf(stderr, "closedbook-mock: %s:%d: %s\n", file, line, expression);
+    abort();
+}
+
+_Noreturn static void fail(const char *tool, const char *what, int error)
+{
+    (void)fprintf(stderr, "%s: %s%s%s\n", tool, what, error != 0 ? ": " : "",
+                  error != 0 ? strerror(error) : "");
+    exit(STATUS_CANNOT_RUN);
+}
+
+static int open_socket(void)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        fail("mock", "cannot make a socket", errno);
+    return fd;
+}
+
+static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CALL_SOCKET_PATH};
+
+static int hand_out_listener(void)
+{
+    int fd = open_socket();
+    char byte = 'l';
+
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
+        fail("mock", "cannot listen", errno);
+    int r = message_send(LISTEN_FD, &byte, 1, &fd, 1);
+
+    if (r < 0)
+        fail("mock", "cannot hand out the socket", -r);
+    return 0;
+}
+
+/* --- the call */
+
+static char frame[CALL_FRAME_BYTES_MAX];
+
+static bool add_word(size_t *size, const char *word)
+{
+    size_t length = strlen(word) + 1;
+
+    if (length > sizeof(frame) - *size)
+        return false;
+    memcpy(frame + *size, word, length);
+    *size += length;
+    return true;
+}
+
+/* The whole call, or that it does not fit. */
+static size_t make_frame(const char *tool, char **args)
+{
+    struct call_header header = {.magic = CALL_MAGIC, .kind = CALL_MADE};
+    char cwd[PATH_BYTES];
+    size_t size = sizeof(header);
+    bool fits = add_word(&size, tool) && add_word(&size, getcwd(cwd, sizeof(cwd)) ? cwd : "");
+
+    header.word_count = 2;
+    for (; fits && *args != NULL; args++) {
+        fits = add_word(&size, *args) && header.word_count < CALL_WORDS_MAX;
+        header.word_count++;
+    }
+    if (!fits) {
+        header.kind = CALL_TOO_LARGE;
+        header.word_count = 1;
+        size = sizeof(header);
+        if (!add_word(&size, tool))
+            fail("mock", "the name is too long", 0);
+    }
+    memcpy(frame, &header, sizeof(header));
+    return size;
+}
+
+static void send_all(int fd, const void *bytes, size_t size, const char *tool)
+{
+    int r = message_send(fd, bytes, size, NULL, 0);
+
+    if (r < 0)
+        fail(tool, "cannot speak to the recorder", -r);
+}
+
+static void write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return; /* as with any program whose reader is gone */
+        bytes += n;
+        size -= (size_t)n;
+    }
+}
+
+/* --- the real program */
+
+static void run_if_there(const char *dir, size_t length, const char *tool, char **argv)
+{
+    char path[PATH_BYTES];
+    int n = snprintf(path, sizeof(path), "%.*s/%s", (int)length, dir, tool);
+
+    if (n < 0 || (size_t)n >= sizeof(path) || length == 0)
+        return;
+    (void)execv(path, argv); /* when it returns, the next folder is looked at */
+}
+
+/* Looked for where a shell would, but for our own folder. */
+_Noreturn static void run_real(const char *tool, char **argv)
+{
+    const char *dir = getenv("PATH");
+
+    while (dir != NULL && *dir != '\0') {
+        size_t length = strcspn(dir, ":");
+
+        if (length != strlen(CALL_TOOLS_DIR) || strncmp(dir, CALL_TOOLS_DIR, length) != 0)
+            run_if_there(dir, length, tool, argv);
+        dir += length + (dir[length] == ':');
+    }
+    (void)fprintf(stderr, "%s: not found\n", tool);
+    _exit(STATUS_NOT_FOUND);
+}
+
+static int pass_on(int fd, const char *tool, char **argv)
+{
+    struct call_header ended = {.magic = CALL_MAGIC, .kind = CALL_ENDED};
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        run_real(tool, argv);
+    if (pid < 0)
+        fail(tool, "cannot start the real program", errno);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    ended.exit_code =
+        (uint32_t)(WIFSIGNALED(status) ? STATUS_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status));
+    send_all(fd, &ended, sizeof(ended), tool);
+    return (int)ended.exit_code;
+}
+
+static int obey(int fd, size_t size, const char *tool, char **argv)
+{
+    struct answer_header answer;
+
+    if (size < sizeof(answer))
+        fail(tool, "the recorder is gone", 0);
+    memcpy(&answer, frame, sizeof(answer));
+    if (answer.magic != CALL_MAGIC ||
+        (uint64_t)answer.out_bytes + answer.err_bytes != size - sizeof(answer))
+        fail(tool, "the recorder's answer makes no sense", 0);
+    if (answer.kind == ANSWER_PASS)
+        return pass_on(fd, tool, argv);
+    write_all(STDOUT_FILENO, frame + sizeof(answer), answer.out_bytes);
+    write_all(STDERR_FILENO, frame + sizeof(answer) + answer.out_bytes, answer.err_bytes);
+    return answer.kind == ANSWER_TEXT ? (int)answer.exit_code : STATUS_CANNOT_RUN;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--listen") == 0)
+        return hand_out_listener();
+    if (argc < 2)
+        fail("mock", "started by the file of a program's name, not by hand", 0);
+    const char *slash = strrchr(argv[1], '/');
+    const char *tool = slash == NULL ? argv[1] : slash + 1;
+    int fd = open_socket();
+
+    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+        if (errno != EINTR && errno != EAGAIN)
+            fail(tool, "cannot reach the recorder", errno);
+    }
+    send_all(fd, frame, make_frame(tool, argv + 2), tool);
+    ssize_t n;
+
+    do
+        n = recv(fd, frame, sizeof(frame), 0);
+    while (n < 0 && errno == EINTR);
+    argv[1] = (char *)(uintptr_t)tool;
+    return obey(fd, n < 0 ? 0 : (size_t)n, tool, argv + 1);
+}

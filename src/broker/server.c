@@ -1,0 +1,189 @@
+#include "broker/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/mem.h"
+#include "base/message.h"
+#include "broker/broker_wire.h"
+
+#define TICK_MS 1000
+#define POLLS_OF_TRIAL (2 + BROKER_CLIENTS_MAX)
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)close(fds[i]); /* nobody's */
+}
+
+/* False: the control connection is over. */
+static bool take_trial(struct server *server)
+{
+    struct broker_request hello;
+    int fds[MESSAGE_FDS_MAX];
+    size_t count = 0;
+    int r = message_receive(server->control, &hello, sizeof(hello), fds, &count);
+
+    if (r < 0)
+        return r == -EAGAIN || r == -EINTR;
+    if (count != 1 || hello.magic != BROKER_MAGIC || server->trial_count >= BROKER_TRIALS_MAX) {
+        close_all(fds, count);
+        return true;
+    }
+    struct trial *trial = mem_new(1, sizeof(*trial));
+
+    trial_init(trial, fds[0]);
+    server->trials = mem_resize(server->trials, server->trial_count + 1, sizeof(*server->trials));
+    server->trials[server->trial_count++] = trial;
+    return true;
+}
+
+/* --- what a trial asks ------------------------------------------------------------------------ */
+
+static int open_mocks(struct trial *trial, int *fds, size_t count, struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    if (count != BROKER_OPEN_FDS || trial->tools != NULL)
+        return error_set(err, ERROR_BUG, "a trial opens its mocks once, with three descriptors");
+    trial->listener = take_fd(&fds[BROKER_LISTENER]);
+    trial->log_fd = take_fd(&fds[BROKER_LOG]);
+    int flags = fcntl(trial->listener, F_GETFL);
+
+    if (flags < 0 || fcntl(trial->listener, F_SETFL, flags | O_NONBLOCK) < 0)
+        return error_errno(err, errno, "cannot listen in the cell");
+    int r = fs_read_fd(fds[BROKER_TABLE], "the table of mocks", BROKER_TABLE_BYTES_MAX, &text, err);
+
+    return r < 0 ? r
+                 : json_parse("the table of mocks", buf_text(&text), text.size_bytes, &trial->tools,
+                              err);
+}
+
+static void reply(const struct trial *trial, const struct error *problem)
+{
+    struct broker_reply message = {
+        .magic = BROKER_MAGIC,
+        .failed = problem != NULL,
+        .calls = trial->result.calls,
+        .refused = trial->result.refused,
+        .unreported = trial->result.unreported,
+        .cut = trial->result.cut,
+    };
+
+    if (problem != NULL)
+        (void)snprintf(message.text, sizeof(message.text), "%s", error_message(problem));
+    /* A trial that is gone sees no reply, and none is missed. */
+    (void)!message_send(trial->channel, &message, sizeof(message), NULL, 0);
+}
+
+/* What still waits in the cell's queue when the cell is gone was called, too. */
+static void close_mocks(struct trial *trial, char *frame)
+{
+    if (trial->listener >= 0)
+        trial_accept(trial);
+    for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
+        if (trial->clients[i].fd >= 0)
+            trial_read(trial, &trial->clients[i], frame);
+    }
+    trial_end(trial);
+}
+
+/* False: the trial is over. */
+static bool obey(struct server *server, struct trial *trial)
+{
+    scoped(error_freep) struct error *problem = NULL;
+    struct broker_request request;
+    int fds[MESSAGE_FDS_MAX];
+    size_t count = 0;
+    int r = message_receive(trial->channel, &request, sizeof(request), fds, &count);
+
+    if (r == -EAGAIN || r == -EINTR)
+        return true;
+    if (r < 0 || request.magic != BROKER_MAGIC) {
+        close_all(fds, r < 0 ? 0 : count);
+        return false;
+    }
+    if (request.kind == BROKER_OPEN)
+        (void)!open_mocks(trial, fds, count, &problem); /* said in the reply */
+    else
+        close_mocks(trial, server->frame);
+    for (size_t i = 0; i < count; i++)
+        fd_closep(&fds[i]);
+    reply(trial, problem);
+    return true;
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static bool has_room(const struct trial *trial)
+{
+    for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
+        if (trial->clients[i].fd < 0)
+            return true;
+    }
+    return false;
+}
+
+static void fill_polls(const struct trial *trial, struct pollfd *polls)
+{
+    polls[0] = (struct pollfd){.fd = trial->channel, .events = POLLIN};
+    polls[1] = (struct pollfd){.fd = has_room(trial) ? trial->listener : -1, .events = POLLIN};
+    for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++)
+        polls[2 + i] = (struct pollfd){.fd = trial->clients[i].fd, .events = POLLIN};
+}
+
+/* False: the trial is over. */
+static bool serve(struct server *server, struct trial *trial, const struct pollfd *polls)
+{
+    for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
+        if (polls[2 + i].revents != 0 && trial->clients[i].fd == polls[2 + i].fd)
+            trial_read(trial, &trial->clients[i], server->frame);
+    }
+    if (polls[1].revents != 0)
+        trial_accept(trial);
+    return polls[0].revents == 0 || obey(server, trial);
+}
+
+static void serve_all(struct server *server, const struct pollfd *polls)
+{
+    uint64_t now_ns = clock_ns();
+    size_t kept = 0;
+
+    for (size_t i = 0; i < server->trial_count; i++) {
+        struct trial *trial = server->trials[i];
+
+        if (serve(server, trial, polls + 1 + i * POLLS_OF_TRIAL)) {
+            trial_drop_late(trial, now_ns);
+            server->trials[kept++] = trial;
+        } else {
+            trial_free(trial);
+        }
+    }
+    server->trial_count = kept;
+}
+
+int server_run(struct server *server, struct error **err)
+{
+    scoped(mem_freep) struct pollfd *polls = NULL;
+
+    server->frame = mem_new(CALL_FRAME_BYTES_MAX + 1, 1);
+    for (;;) {
+        size_t count = 1 + server->trial_count * POLLS_OF_TRIAL;
+
+        polls = mem_resize(polls, count, sizeof(*polls));
+        polls[0] = (struct pollfd){.fd = server->control, .events = POLLIN};
+        for (size_t i = 0; i < server->trial_count; i++)
+            fill_polls(server->trials[i], polls + 1 + i * POLLS_OF_TRIAL);
+        if (poll(polls, count, TICK_MS) < 0) {
+            if (errno == EINTR)
+                continue;
+            return error_errno(err, errno, "cannot wait for calls");
+        }
+        serve_all(server, polls);
+        if (polls[0].revents != 0 && !take_trial(server))
+            return 0;
+    }
+}
