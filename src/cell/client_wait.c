@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 
-#define PIECE_BYTES 65536
+#define PIECE_BYTES 65536 /* on the stack: no more of it is touched than there is to read */
 #define DRAIN_BYTES_MAX ((uint64_t)2 << 20) /* more than a pipe holds: somebody still writes */
 #define STOP_POLL_MS 100
 #define CAPTURES_MAX 16
@@ -17,7 +17,7 @@
 /* Reads once. Returns the bytes read, 0 when there are none now; closes the capture at its end. */
 static size_t read_piece(struct cell_capture *capture)
 {
-    static _Thread_local char piece[PIECE_BYTES];
+    char piece[PIECE_BYTES];
     ssize_t n = read(capture->fd, piece, sizeof(piece));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -71,7 +71,9 @@ static bool add_names(struct state *state, const char *bytes, ssize_t size, stru
             return false;
         state->names_read++;
         str_list_add(names, entry->d_name);
-        level->listed = mem_resize(level->listed, names->count, sizeof(*level->listed));
+        /* Room doubles at powers of two. */
+        if ((names->count & (names->count - 1)) == 0)
+            level->listed = mem_resize(level->listed, 2 * names->count, sizeof(*level->listed));
         level->listed[names->count - 1] = (struct listed){
             .name = names->items[names->count - 1],
             .inode = entry->d_ino,
