@@ -57,6 +57,17 @@ size_t edits_apply(struct edits *edits, const char *text, size_t size, struct bu
     return left_out;
 }
 
+size_t edit_byte_of(const char *text, size_t size, size_t character)
+{
+    size_t at = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+    for (; character > 0 && at < size; character--)
+        do
+            at++;
+        while (at < size && ((unsigned char)text[at] & 0xc0u) == 0x80);
+    return at;
+}
+
 int edit_write(const char *path, const struct buf *content, struct error **err)
 {
     struct stat status;
@@ -144,7 +155,7 @@ static void next_same(const struct lines *a, const struct lines *b, size_t *i, s
 void edit_diff(const char *path, const char *old, const char *changed, struct buf *ret)
 {
     struct lines a = split(old), b = split(changed);
-    size_t i = 0, j = 0;
+    size_t i = 0, j = 0, shown = 0; /* lines of a that stand in hunks */
 
     buf_text_append(ret, "--- ");
     term_quote(ret, path, strlen(path), TERM_ONE_LINE);
@@ -160,7 +171,7 @@ void edit_diff(const char *path, const char *old, const char *changed, struct bu
             continue;
         }
         next_same(&a, &b, &i, &j);
-        before = size_min(from, DIFF_AROUND);
+        before = size_min(from - shown, DIFF_AROUND);
         size_t after = 0;
 
         while (after < DIFF_AROUND && i + after < a.count && j + after < b.count &&
@@ -172,6 +183,7 @@ void edit_diff(const char *path, const char *old, const char *changed, struct bu
         show_lines(ret, '-', &a, from, i);
         show_lines(ret, '+', &b, to, j);
         show_lines(ret, ' ', &a, i, i + after);
+        shown = i + after;
     }
     free(a.starts);
     free(b.starts);

@@ -21,6 +21,9 @@ void edits_done(struct edits *edits) nonnull(1);
 size_t edits_apply(struct edits *edits, const char *text, size_t size, struct buf *ret)
     nonnull(1, 2, 4);
 
+/* Where a character of a text is in its bytes; a byte order mark is not counted. */
+size_t edit_byte_of(const char *text, size_t size, size_t character) nonnull(1);
+
 /*
  * The file becomes these bytes, its mode stays. Not through a symbolic link. ERROR_USER when it
  * cannot be written (the program has no more rights than who started it, and as root less).

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lint/edit.h"
 #include "lint/internal.h"
 
 static bool is_wanted(const struct lint *lint, const struct lint_rule *rule)
@@ -64,18 +65,6 @@ void found(struct target *target, struct mark mark, const char *place, const cha
     keep(target->lint, &finding);
 }
 
-/* Where a character of the file is in its bytes. */
-static size_t byte_of(const struct origin *origin, size_t character)
-{
-    size_t at = origin->length >= 3 && memcmp(origin->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-
-    for (; character > 0 && at < origin->length; character--)
-        do
-            at++;
-        while (at < origin->length && ((unsigned char)origin->text[at] & 0xc0u) == 0x80);
-    return at;
-}
-
 void found_fixable(struct target *target, const struct node *scalar, const char *place,
                    const char *text, const char *message)
 {
@@ -83,8 +72,9 @@ void found_fixable(struct target *target, const struct node *scalar, const char 
 
     finding.message = str_dup(message);
     if (scalar->mark.origin == target->origin && scalar->end > scalar->start)
-        finding.edit = (struct lint_edit){byte_of(target->origin, scalar->start),
-                                          byte_of(target->origin, scalar->end), str_dup(text)};
+        finding.edit = (struct lint_edit){
+            edit_byte_of(target->origin->text, target->origin->length, scalar->start),
+            edit_byte_of(target->origin->text, target->origin->length, scalar->end), str_dup(text)};
     keep(target->lint, &finding);
 }
 

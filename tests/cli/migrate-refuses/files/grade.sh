@@ -1,0 +1,1 @@
+# reads expected.md
