@@ -114,6 +114,7 @@ int skill_triggered_evaluate(const struct criterion *criterion, const struct gra
         buf_text_append(&details, "informational: the agent reported these calls itself\n");
         ret->informational = true;
     }
+    verdict_label(ret, calls > 0 ? "yes" : "no", wanted ? "yes" : "no");
     /* What was not recorded, or not by a witness, may be what must not be. */
     if (!wanted && calls == 0 && (log->cut || attempts > 0)) {
         buf_text_append(&details, log->cut ? "the record of events is cut: it cannot be told\n"

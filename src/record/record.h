@@ -50,6 +50,8 @@ must_check bool trial_integrity_parse(const char *name, enum trial_integrity *re
 
 struct criterion_record {
     char *type, *description, *error, *details; /* error and details may be NULL */
+    char *observed, *expected;                  /* labels of a classification; NULL: it is none */
+    json_t *suite_thresholds; /* {metric: least} over the rows of a dataset; NULL: none */
     double score, weight, threshold;
     bool has_score, passed, gating;
     uint64_t duration_ms;

@@ -243,6 +243,9 @@ static const struct {
     {"error", read_text, offsetof(struct criterion_record, error)},
     {"details", read_text, offsetof(struct criterion_record, details)},
     {"duration_ms", read_u64, offsetof(struct criterion_record, duration_ms)},
+    {"observed", read_text, offsetof(struct criterion_record, observed)},
+    {"expected", read_text, offsetof(struct criterion_record, expected)},
+    {"suite_thresholds", read_object, offsetof(struct criterion_record, suite_thresholds)},
 };
 
 static int read_criterion(const struct place *whole, json_t *value, struct criterion_record *ret)

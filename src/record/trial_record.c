@@ -82,6 +82,9 @@ static void criterion_record_done(struct criterion_record *criterion)
     free(criterion->description);
     free(criterion->error);
     free(criterion->details);
+    free(criterion->observed);
+    free(criterion->expected);
+    json_decref(criterion->suite_thresholds);
 }
 
 void trial_record_done(struct trial_record *record)

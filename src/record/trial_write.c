@@ -65,6 +65,13 @@ static json_t *criterion_json(const struct criterion_record *criterion)
     json_put(object, "error", json_text_or_null(criterion->error));
     json_put(object, "details", json_text_or_null(criterion->details));
     json_put_int(object, "duration_ms", (int64_t)criterion->duration_ms);
+    /* Most criteria have neither; 24 of them in each of many records would be a lot of nulls. */
+    if (criterion->observed != NULL)
+        json_put(object, "observed", json_text_or_null(criterion->observed));
+    if (criterion->expected != NULL)
+        json_put(object, "expected", json_text_or_null(criterion->expected));
+    if (criterion->suite_thresholds != NULL)
+        json_put(object, "suite_thresholds", json_incref(criterion->suite_thresholds));
     return object;
 }
 

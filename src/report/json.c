@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "base/term.h"
 #include "report/report.h"
+#include "report/suites.h"
 
 static json_t *totals_json(const struct run_trials *trials)
 {
@@ -24,6 +25,7 @@ static json_t *totals_json(const struct run_trials *trials)
         {"compromised", totals.compromised},
         {"suspect", totals.suspect},
         {"unprotected", totals.unprotected},
+        {"suite_thresholds_missed", totals.suites_missed},
         {"elapsed_ms", totals.elapsed_ms},
     };
     json_t *object = json_object();
@@ -55,6 +57,7 @@ json_t *report_json(const struct run_trials *trials, const char *run_id)
 {
     json_t *object = json_object();
     json_t *list = json_array();
+    scoped(suites_done) struct suites suites = {0};
 
     json_put_text(object, "schema", "closedbook/report/1");
     json_put_text(object, "run_id", run_id);
@@ -62,6 +65,8 @@ json_t *report_json(const struct run_trials *trials, const char *run_id)
     for (size_t i = 0; i < trials->count; i++)
         json_push(list, trial_json(&trials->records[i], trials->paths[i]));
     json_put(object, "host", host_record_json(&trials->host));
+    suites_make(trials, &suites);
+    json_put(object, "suites", suites_json(&suites));
     json_put(object, "trials", list);
     return object;
 }

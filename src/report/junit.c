@@ -1,5 +1,6 @@
 #include "base/mem.h"
 #include "report/report.h"
+#include "report/suites.h"
 #include "report/trial_text.h"
 #include "report/xml.h"
 
@@ -191,6 +192,32 @@ static void add_host(struct suite *suite, const struct host_record *host)
     add_case(suite, &test);
 }
 
+/* A threshold over all rows of a dataset is a test of its own. */
+static void add_thresholds(struct suite *suite, const struct run_trials *trials)
+{
+    scoped(suites_done) struct suites suites = {0};
+
+    suites_make(trials, &suites);
+    for (size_t i = 0; i < suites.count; i++) {
+        const struct suite_figures *figures = &suites.items[i];
+
+        for (size_t j = 0; j < figures->check_count; j++) {
+            const struct suite_check *check = &figures->checks[j];
+            scoped(mem_freep) char *message = suite_check_text(check);
+            scoped(mem_freep) char *name =
+                str_format("%s/%s criterion %zu %s", figures->variant_id, figures->task_id,
+                           figures->criterion + 1, check->metric);
+
+            add_case(suite, &(struct test_case){
+                                .name = name,
+                                .type = "suite_threshold",
+                                .message = message,
+                                .outcome = check->passed ? OUTCOME_PASSED : OUTCOME_FAILURE,
+                            });
+        }
+    }
+}
+
 static void counts(struct buf *buf, const struct suite *suite)
 {
     buf_format(buf, " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"%.3f\"",
@@ -210,6 +237,7 @@ void report_junit(struct buf *buf, const struct run_trials *trials, const char *
 {
     scoped(suite_done) struct suite results = {.name = "trials"};
     scoped(suite_done) struct suite integrity = {.name = "integrity"};
+    scoped(suite_done) struct suite thresholds = {.name = "suite thresholds"};
     const struct trial_naming naming = {.replicates = trial_naming(trials).replicates};
 
     for (size_t i = 0; i < trials->count; i++) {
@@ -223,10 +251,11 @@ void report_junit(struct buf *buf, const struct run_trials *trials, const char *
     }
 
     add_host(&integrity, &trials->host);
+    add_thresholds(&thresholds, trials);
 
     const struct suite both = {
-        .tests = results.tests + integrity.tests,
-        .failures = results.failures + integrity.failures,
+        .tests = results.tests + integrity.tests + thresholds.tests,
+        .failures = results.failures + integrity.failures + thresholds.failures,
         .errors = results.errors + integrity.errors,
         .skipped = results.skipped + integrity.skipped,
         .seconds = results.seconds,
@@ -238,5 +267,7 @@ void report_junit(struct buf *buf, const struct run_trials *trials, const char *
     buf_text_append(buf, ">\n");
     write_suite(buf, &results);
     write_suite(buf, &integrity);
+    if (thresholds.tests > 0)
+        write_suite(buf, &thresholds);
     buf_text_append(buf, "</testsuites>\n");
 }

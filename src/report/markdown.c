@@ -1,7 +1,9 @@
 #include <strings.h>
 
+#include "base/mem.h"
 #include "base/term.h"
 #include "report/report.h"
+#include "report/suites.h"
 #include "report/trial_text.h"
 
 #define DETAIL_LINES 30 /* of one criterion, unless verbose */
@@ -207,6 +209,38 @@ static void host(struct buf *buf, const struct run_trials *trials,
     buf_text_append(buf, "\n");
 }
 
+/* What was asked of all rows of a dataset. */
+static void thresholds(struct buf *buf, const struct run_trials *trials)
+{
+    scoped(suites_done) struct suites suites = {0};
+    bool begun = false;
+
+    suites_make(trials, &suites);
+    for (size_t i = 0; i < suites.count; i++) {
+        const struct suite_figures *figures = &suites.items[i];
+
+        for (size_t j = 0; j < figures->check_count; j++) {
+            scoped(mem_freep) char *message = suite_check_text(&figures->checks[j]);
+            scoped(mem_freep) char *name =
+                str_format("%s/%s", figures->variant_id, figures->task_id);
+
+            if (!begun)
+                buf_text_append(buf, "\n| | dataset | criterion | threshold | rows |\n"
+                                     "|---|---|---|---|---:|\n");
+            begun = true;
+            buf_format(buf, "| %s | ", figures->checks[j].passed ? "passed" : "missed");
+            text(buf, name);
+            buf_format(buf, " | %zu: ", figures->criterion + 1);
+            text(buf, figures->description == NULL ? "" : figures->description);
+            buf_text_append(buf, " | ");
+            text(buf, message);
+            buf_format(buf, " | %zu of %zu |\n", figures->measured, figures->rows);
+        }
+    }
+    if (begun)
+        buf_char(buf, '\n');
+}
+
 void report_markdown(struct buf *buf, const struct run_trials *trials,
                      const struct report_options *options)
 {
@@ -219,6 +253,7 @@ void report_markdown(struct buf *buf, const struct run_trials *trials,
                              "|---|---|---|---:|---:|---|\n");
     for (size_t i = 0; i < trials->count; i++)
         row(buf, &trials->records[i], &naming);
+    thresholds(buf, trials);
     for (size_t i = 0; i < trials->count; i++) {
         enum trial_look look = trial_look(&trials->records[i]);
 

@@ -23,6 +23,7 @@ struct report_totals {
     size_t trials, success, failure, max_turns, timeout, budget, error, not_graded, skipped;
     size_t compromised, suspect, unprotected;
     bool host_compromised; /* the host changed while the run was on */
+    size_t suites_missed;  /* thresholds of datasets */
     size_t passed;         /* has_verdict and passed; never a COMPROMISED one */
     size_t decided;        /* has_verdict: what a pass rate is a share of */
     uint64_t elapsed_ms;   /* from the first start to the last end */

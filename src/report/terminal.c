@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "report/paint.h"
 #include "report/report.h"
+#include "report/suites_text.h"
 #include "report/variants.h"
 
 #define COLUMNS_DEFAULT 100
@@ -420,6 +421,7 @@ void report_terminal(struct buf *buf, const struct run_trials *trials,
             trial_detail(&page, i);
     }
     variants_table(&page.painter, trials);
+    suites_text(&page.painter, trials, options->verbose);
     totals_line(&page);
     integrity_line(&page);
     host_lines(&page);

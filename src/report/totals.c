@@ -1,4 +1,5 @@
 #include "report/report.h"
+#include "report/suites.h"
 #include "report/trial_text.h"
 
 static void count_status(struct report_totals *totals, enum trial_status status)
@@ -57,6 +58,10 @@ struct report_totals report_totals(const struct run_trials *trials)
         if (record->ended_unix_ms > last_ms)
             last_ms = record->ended_unix_ms;
     }
+    scoped(suites_done) struct suites suites = {0};
+
+    suites_make(trials, &suites);
+    totals.suites_missed = suites.missed;
     if (last_ms > first_ms)
         totals.elapsed_ms = last_ms - first_ms;
     return totals;
@@ -69,6 +74,8 @@ double report_pass_rate(const struct report_totals *totals)
 
 static bool has_missed(const struct report_totals *totals, const struct exit_rules *rules)
 {
+    if (totals->suites_missed > 0)
+        return true;
     if (rules->min_pass_rate >= 0)
         return report_pass_rate(totals) < rules->min_pass_rate;
     return totals->failure + totals->max_turns + totals->timeout + totals->budget > 0;

@@ -34,6 +34,9 @@ static void clear_criteria(struct trial_record *record)
         free(record->criteria[i].description);
         free(record->criteria[i].error);
         free(record->criteria[i].details);
+        free(record->criteria[i].observed);
+        free(record->criteria[i].expected);
+        json_decref(record->criteria[i].suite_thresholds);
     }
     free(record->criteria);
     record->criteria = NULL;
@@ -53,6 +56,9 @@ static void record_criterion(const struct criterion *criterion, const struct ver
         .gating = !verdict->informational && criterion->weight > 0,
         .passed = !verdict->errored && verdict->score >= criterion->pass_threshold,
         .duration_ms = verdict->duration_ns / 1000000u,
+        .observed = verdict->observed == NULL ? NULL : str_dup(verdict->observed),
+        .expected = verdict->expected == NULL ? NULL : str_dup(verdict->expected),
+        .suite_thresholds = json_incref(criterion->suite_thresholds),
     };
     if (verdict->details != NULL && verdict->errored)
         ret->error = str_dup(verdict->details);

@@ -126,6 +126,51 @@ static void check_counts(const struct build *build, const struct node *item, siz
                     max->text);
 }
 
+static bool is_metric(const char *name)
+{
+    static const char *const names[] = {"count", "mean",     "median",   "std",         "min",
+                                        "max",   "accuracy", "macro_f1", "weighted_f1", "micro_f1"};
+    static const char *const of_labels[] = {"precision.", "recall.", "f1."};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(of_labels); i++) {
+        if (str_starts(name, of_labels[i]) && strlen(name) > strlen(of_labels[i]))
+            return true;
+    }
+    return false;
+}
+
+/* NULL: none, or complained. */
+static json_t *suite_thresholds(const struct build *build, const struct node *item, size_t index)
+{
+    const struct node *map = node_get(item, "suite_thresholds");
+    scoped(mem_freep) char *path = str_format("success_criteria[%zu].suite_thresholds", index);
+    size_t errors_before = build->schema.problems->error_count;
+
+    if (map == NULL)
+        return NULL;
+    if (build->row == NULL)
+        build_error(build, map->mark, path, "the task has no dataset, of whose rows this would be");
+    if (!(node_get_real(item, "weight", 1) > 0))
+        build_error(build, map->mark, path, "a criterion of weight 0 only informs: leave one out");
+    for (size_t i = 0; i < map->count; i++) {
+        const struct member *member = &map->members[i];
+
+        if (!is_metric(member->key))
+            build_error(build, member->mark, path,
+                        "'%.60s' is no metric: count, mean, median, std, min, max, accuracy, "
+                        "macro_f1, weighted_f1, micro_f1, precision.LABEL, recall.LABEL or "
+                        "f1.LABEL expected",
+                        member->key);
+        else if (member->value->kind != NODE_INT && member->value->kind != NODE_REAL)
+            build_error(build, member->value->mark, path, "%s: a number expected", member->key);
+    }
+    return build->schema.problems->error_count > errors_before ? NULL : node_to_json(map);
+}
+
 static void add_criterion(const struct build *build, const struct node *item, size_t index)
 {
     struct task_private *half = build->task->private_half;
@@ -144,6 +189,7 @@ static void add_criterion(const struct build *build, const struct node *item, si
         .weight = node_get_real(item, "weight", 1),
         .pass_threshold = node_get_real(item, "pass_threshold", 0.9),
         .params = parameters(item),
+        .suite_thresholds = suite_thresholds(build, item, index),
         .file = str_dup(build->origin->file),
         .line = item->mark.line,
     };

@@ -87,6 +87,8 @@ static json_t *graders_json(const struct build *build)
         json_put_real(item, "weight", criterion->weight);
         json_put_real(item, "pass_threshold", criterion->pass_threshold);
         json_put(item, "params", json_incref(criterion->params));
+        if (criterion->suite_thresholds != NULL)
+            json_put(item, "suite_thresholds", json_incref(criterion->suite_thresholds));
         json_push(criteria, item);
     }
     json_put(object, "criteria", criteria);

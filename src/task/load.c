@@ -131,6 +131,27 @@ static void keep_driver(struct build *build)
                               node_new_text(build->schema.arena, mine->text, mine->mark));
 }
 
+/* A task that says that it takes no agent has no prompt for one: -T is for the others. The agents
+ * that need no prompt may stand in. */
+static void keep_no_agent(struct build *build)
+{
+    const struct node *own = node_find(build->file, "agent.type");
+    const struct node *type = node_find(build->root, "agent.type");
+    static const char *const needless[] = {"none", "nop", "oracle"};
+
+    if (own == NULL || type == NULL || strcmp(own->text, "none") != 0)
+        return;
+    for (size_t i = 0; i < ARRAY_SIZE(needless); i++) {
+        if (strcmp(type->text, needless[i]) == 0)
+            return;
+    }
+    build_note(build, own->mark, "agent.type",
+               "the task takes no agent, so that the agent '%s' of %s is not for it", type->text,
+               type->mark.origin->source);
+    build->root = layer_alias(&build->schema, build->root, "agent", "type",
+                              node_new_text(build->schema.arena, own->text, own->mark));
+}
+
 /* The layers in their order; fields that no other layer may set come from the file alone. */
 static void merge_all(struct build *build)
 {
@@ -147,6 +168,7 @@ static void merge_all(struct build *build)
         add_layer(build, build->variant->layer);
     keep_driver(build);
     add_layer(build, build->loader->flags);
+    keep_no_agent(build);
     for (const struct field *field = task_block.fields; field->name != NULL; field++) {
         bool layered = block_field(&set_block, field->name) != NULL;
         const struct member *member = node_member(layered ? build->root : build->file, field->name);

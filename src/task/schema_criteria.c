@@ -26,8 +26,10 @@ static const struct field common_fields[] = {
      .doc = "score from which the criterion passes"},
     {.name = "suite_thresholds",
      .types = TYPE_MAP,
-     .state = FIELD_LATER,
-     .doc = "metric: least value, over the rows of a dataset"},
+     .doc =
+         "metric: least value, over the rows of a dataset: count, mean, median, std, min, max; "
+         "of classifications also accuracy, macro_f1, weighted_f1, micro_f1 and precision.LABEL, "
+         "recall.LABEL, f1.LABEL"},
     {.name = "stop_early",
      .types = TYPE_BLOCK,
      .block = &stop_early_block,

@@ -60,6 +60,7 @@ static void private_free(struct task_private *half)
         free(criterion->description);
         free(criterion->file);
         json_freep(&criterion->params);
+        json_freep(&criterion->suite_thresholds);
     }
     free(half->criteria);
     free_steps(half->pre_run, half->pre_run_count);

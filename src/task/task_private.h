@@ -36,10 +36,11 @@ struct criterion {
     enum criterion_kind kind;
     const char *type_name; /* as written in the file, for records: "command_not_executed" stays */
     char *description;
-    double weight;         /* >= 0 */
-    double pass_threshold; /* 0..1 */
-    json_t *params;        /* object */
-    char *file;            /* position for errors */
+    double weight;            /* >= 0 */
+    double pass_threshold;    /* 0..1 */
+    json_t *params;           /* object */
+    json_t *suite_thresholds; /* {metric: least}; NULL: none */
+    char *file;               /* position for errors */
     unsigned line;
 };
 
