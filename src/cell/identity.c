@@ -38,7 +38,8 @@ static int drop_bounding(uint64_t gone)
             r = prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 ? -errno : 0;
     }
     /* EINVAL: the first that this kernel does not know. */
-    if (r == 0 || r == -EINVAL)
+    r = r == -EINVAL ? 0 : r;
+    if (r == 0 && (gone & CAP_BIT(LAST_CAP)) != 0)
         r = prctl(PR_CAPBSET_DROP, LAST_CAP, 0, 0, 0) < 0 ? -errno : 0;
     return r;
 }
