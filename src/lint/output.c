@@ -95,7 +95,7 @@ json_t *lint_to_json(const struct lint_report *report)
         json_put_bool(item, "fixable", finding->edit.text != NULL);
         json_push(findings, item);
     }
-    for (size_t i = 0; i < LINT_SEVERITY_COUNT; i++)
+    for (enum lint_severity i = LINT_ERROR; i < LINT_SEVERITY_COUNT; i++)
         json_put_int(counts, lint_severity_name(i), (int64_t)report->counts[i]);
     json_put_int(json, "files", (int64_t)report->file_count);
     json_put(json, "counts", counts);
