@@ -22,6 +22,15 @@ struct first_id {
     unsigned line;
 };
 
+/* What was found out about a pattern; the same one stands in many tasks. */
+struct pattern_known {
+    uint64_t hash; /* of pattern and flags */
+    char *key;     /* both */
+    char *mistake; /* NULL: it compiles */
+    bool is_tried; /* for what it costs */
+    char costly;   /* the character that it gives up on; 0: none */
+};
+
 struct lint {
     const struct lint_options *options;
     struct lint_report *report;
@@ -29,6 +38,8 @@ struct lint {
     size_t folder_count;
     struct first_id *ids; /* in the order of the files */
     size_t id_count;
+    struct pattern_known *patterns;
+    size_t pattern_count;
 };
 
 /* One task file, and the rule that looks at it. */

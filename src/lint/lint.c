@@ -254,6 +254,11 @@ static void lint_done(struct lint *lint)
         free(lint->ids[i].file);
     }
     free(lint->ids);
+    for (size_t i = 0; i < lint->pattern_count; i++) {
+        free(lint->patterns[i].key);
+        free(lint->patterns[i].mistake);
+    }
+    free(lint->patterns);
 }
 
 int lint_run(const struct lint_options *options, struct lint_report *ret, struct error **err)

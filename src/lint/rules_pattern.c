@@ -3,7 +3,7 @@
 
 #include "lint/internal.h"
 
-#define SUBJECT_REPEATS 3000
+#define SUBJECT_REPEATS 300
 #define SAMPLES_MAX 12
 
 struct pattern_seen {
@@ -68,12 +68,45 @@ static int try_on(const struct target *target, const struct pattern_seen *patter
     return target->lint->options->try_pattern(pattern->node->text, flags, subject, size, err);
 }
 
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+
+    for (const char *s = text; *s != '\0'; s++)
+        hash = (hash ^ (unsigned char)*s) * 1099511628211u;
+    return hash;
+}
+
+/* What is known of the pattern; the first time it is compiled. Valid until the next call. */
+static struct pattern_known *known(const struct target *target, const struct pattern_seen *pattern)
+{
+    struct lint *lint = target->lint;
+    const char *flags =
+        pattern->flags == NULL || pattern->flags->text == NULL ? "" : pattern->flags->text;
+    scoped(mem_freep) char *key = str_format("%s\n%s", flags, pattern->node->text);
+    scoped(error_freep) struct error *error = NULL;
+    struct pattern_known new = {.hash = hash_of(key)};
+
+    for (size_t i = 0; i < lint->pattern_count; i++)
+        if (lint->patterns[i].hash == new.hash && strcmp(lint->patterns[i].key, key) == 0)
+            return &lint->patterns[i];
+    if (strstr(pattern->node->text, "${row.") == NULL && try_on(target, pattern, "", 0, &error) < 0)
+        new.mistake = str_dup(error_message(error));
+    new.key = take(key);
+    if ((lint->pattern_count & (lint->pattern_count - 1)) == 0)
+        lint->patterns =
+            mem_resize(lint->patterns, lint->pattern_count == 0 ? 1 : lint->pattern_count * 2,
+                       sizeof(*lint->patterns));
+    lint->patterns[lint->pattern_count++] = new;
+    return &lint->patterns[lint->pattern_count - 1];
+}
+
 static void compile(struct target *target, const struct pattern_seen *pattern)
 {
-    scoped(error_freep) struct error *error = NULL;
+    const char *mistake = known(target, pattern)->mistake;
 
-    if (strstr(pattern->node->text, "${row.") == NULL && try_on(target, pattern, "", 0, &error) < 0)
-        found(target, pattern->node->mark, pattern->place, "%s", error_message(error));
+    if (mistake != NULL)
+        found(target, pattern->node->mark, pattern->place, "%s", mistake);
 }
 
 void check_pattern_compiles(struct target *target)
@@ -159,23 +192,33 @@ static void take_samples(const char *pattern, struct str_list *ret)
     }
 }
 
-static void measure(struct target *target, const struct pattern_seen *pattern)
+/* The character whose repetition the pattern gives up on; 0: none of those tried. */
+static char costly_character(const struct target *target, const struct pattern_seen *pattern)
 {
     struct str_list samples = {0};
+    char costly = '\0';
 
+    take_samples(pattern->node->text, &samples);
+    for (size_t i = 0; i < samples.count && costly == '\0'; i++)
+        if (try_on(target, pattern, samples.items[i], strlen(samples.items[i]), NULL) == 1)
+            costly = samples.items[i][0];
+    str_list_done(&samples);
+    return costly;
+}
+
+static void measure(struct target *target, const struct pattern_seen *pattern)
+{
     if (!repeats_a_repetition(pattern->node->text))
         return;
-    take_samples(pattern->node->text, &samples);
-    for (size_t i = 0; i < samples.count; i++) {
-        const char *sample = samples.items[i];
+    struct pattern_known *what = known(target, pattern);
 
-        if (try_on(target, pattern, sample, strlen(sample), NULL) != 1)
-            continue;
+    if (!what->is_tried && what->mistake == NULL)
+        what->costly = costly_character(target, pattern);
+    what->is_tried = true;
+    if (what->costly != '\0')
         found(target, pattern->node->mark, pattern->place,
-              "gives up on %d times '%c' followed by something else", SUBJECT_REPEATS, sample[0]);
-        break;
-    }
-    str_list_done(&samples);
+              "gives up on %d times '%c' followed by something else", SUBJECT_REPEATS,
+              what->costly);
 }
 
 void check_pattern_cost(struct target *target)
