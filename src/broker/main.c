@@ -3,13 +3,12 @@
  * closedbook, with its control connection as descriptor 3; it ends with that.
  */
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/prctl.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
 #include "broker/broker_wire.h"
+#include "broker/confine.h"
 #include "broker/server.h"
 
 static int say(const struct error *err)
@@ -28,16 +27,14 @@ int main(int argc, char **argv)
         (void)fputs("closedbook-broker: started by closedbook, not by hand\n", stderr);
         return 2;
     }
-    /* Nobody of its own user reads its memory, which holds the answers, nor gains by it. */
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
-        (void)error_errno(&err, errno, "cannot protect itself");
-        return say(err);
-    }
-    int r = server_run(&server, &err);
+    int r = broker_confine(&err);
 
+    if (r == 0)
+        r = server_run(&server, &err);
     for (size_t i = 0; i < server.trial_count; i++)
         trial_free(server.trials[i]);
     free(server.trials);
     free(server.frame);
-    return r < 0 ? say(err) : 0;
+    /* Not by exit(): a sanitizer would look for leaks by files that it can no longer open. */
+    _exit(r < 0 ? say(err) : 0);
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -16,6 +17,7 @@
 #include "base/str.h"
 #include "broker/broker.h"
 #include "broker/call_frame.h"
+#include "broker/confine.h"
 
 static const char table[] =
     "[{\"tool\":\"uip\",\"exit_code\":3,\"stderr\":\"unknown\\n\",\"responses\":["
@@ -293,9 +295,37 @@ static void a_log_has_an_end_and_says_so(void **state)
     stop(&fixture);
 }
 
+/* 1: it can be opened or run; 0: neither. In a child, since there is no way back. */
+static int reach_of_child(bool confines)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (confines && broker_confine(NULL) < 0)
+            _exit(2);
+        int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+
+        if (fd >= 0)
+            _exit(1);
+        (void)execl("/bin/false", "false", NULL); /* 1 when it runs */
+        _exit(errno == EACCES ? 0 : 3);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
+static void the_broker_opens_no_file(void **state)
+{
+    (void)state;
+    assert_int_equal(reach_of_child(false), 1);
+    assert_int_equal(reach_of_child(true), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_broker_opens_no_file),
         cmocka_unit_test(answers_by_the_table_and_logs_each_call),
         cmocka_unit_test(hands_on_to_the_real_program_and_hears_of_its_end),
         cmocka_unit_test(what_is_no_call_is_refused_and_counted),

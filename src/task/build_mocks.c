@@ -68,7 +68,7 @@ static void check_regex(const struct build *build, const struct node *when, cons
         scoped(mem_freep) char *place = str_format("%s.flags.%s", path, flags->members[i].key);
 
         if (condition->kind == NODE_MAP && node_get(condition, "matches_regex") != NULL)
-            build_error(build, condition->mark, place,
+            build_later(build, condition->mark, place,
                         "matches_regex in a response is not in this version: use equals, contains "
                         "or any_of");
     }

@@ -34,7 +34,7 @@ static void check_order(const struct build *build, const struct node *node, size
 
     if (!is_in_agent(node) && half->pre_run_count > 0 &&
         half->pre_run[half->pre_run_count - 1].in_agent)
-        build_error(build, node->mark, path,
+        build_later(build, node->mark, path,
                     "a step of the host after one of the agent's is not in this version; put it "
                     "before that");
 }

@@ -351,8 +351,9 @@ static bool is_set_aside(const struct loader_context *context, const struct fiel
         return false;
     case FIELD_LATER:
         if (!is_idle(context, field, member->value))
-            problems_later(context->problems, member->mark, path, "'%s' is not in this version",
-                           field->name);
+            problems_later(context->problems, member->mark, path, "'%s' is not in this version%s%s",
+                           field->name, field->hint == NULL ? "" : ": ",
+                           field->hint == NULL ? "" : field->hint);
         return true;
     case FIELD_LEGACY:
         problems_warning(context->problems, member->mark, path, "%s", field->hint);

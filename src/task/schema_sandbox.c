@@ -293,6 +293,8 @@ static const struct field sandbox_fields[] = {
     {.name = "mocks",
      .types = TYPE_TEXT,
      .state = FIELD_LATER,
+     .hint = "an author's programs cannot yet run outside of the agent's cell and see its live "
+             "workspace; record_cli is sealed",
      .doc = "sealed: the programs of mock_path_dirs run outside of the agent's cell; what answers "
             "with recorded texts is record_cli, which is always sealed"},
     {.name = "record_cli",

@@ -42,7 +42,9 @@ static void complains_about_steps_and_mocks(void **state)
         {SANDBOX("driver: tempdir, record_cli: [{tool: x}]"),
          "6:40 sandbox.record_cli: the driver tempdir has no cell outside of which the answers "
          "could be\n"},
-        {SANDBOX("mocks: sealed"), "6:11 sandbox.mocks: 'mocks' is not in this version\n"},
+        {SANDBOX("mocks: sealed"),
+         "6:11 sandbox.mocks: 'mocks' is not in this version: an author's programs cannot yet run "
+         "outside of the agent's cell and see its live workspace; record_cli is sealed\n"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
