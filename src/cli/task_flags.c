@@ -8,6 +8,7 @@
 #include "base/term.h"
 #include "cli/version.h"
 #include "grade/grade.h"
+#include "grade/regex.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -71,6 +72,7 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
         .user_config = ret->user_config,
         .environment = environ,
         .check_criterion = grade_check,
+        .replace = regex_replace,
         .version = CLOSEDBOOK_VERSION,
         .strict = flags->strict,
     };
@@ -125,6 +127,7 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
         .user_config = ret->user_config,
         .environment = environ,
         .check_criterion = grade_check,
+        .replace = regex_replace,
         .version = CLOSEDBOOK_VERSION,
         .strict = json_get_bool(json, "strict", false),
     };

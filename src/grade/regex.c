@@ -1,35 +1,17 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "grade/regex.h"
 
-#include <pcre2.h>
-
 #include "base/mem.h"
 #include "base/term.h"
+#include "grade/regex_code_internal.h"
 #include "grade/regex_internal.h"
 #include "grade/value.h"
 
 /* Room that PCRE2's compiled code may use for what it has to come back to. */
 #define JIT_STACK_START_BYTES ((size_t)32 << 10)
 #define JIT_STACK_MAX_BYTES ((size_t)32 << 20)
-/* A search may always take this many steps a byte: what is linear is never refused. */
-#define STEPS_PER_BYTE 16
 /* Bytes that a step covers when the matcher moves without stopping. */
 #define BYTES_PER_STEP 32
-
-/*
- * PCRE2's own limits count for one starting position and leave plain repeats of a compiled pattern
- * uncounted: ".*.*.*x" on a long line would take hours. So the pattern is compiled with a callout
- * at each item, which counts items and the distance between them against steps_left.
- */
-struct regex {
-    pcre2_code *code;
-    pcre2_match_data *match;
-    pcre2_match_context *context;
-    pcre2_jit_stack *stack; /* NULL where no code can be made at run time */
-    uint64_t steps_left;
-    size_t position; /* of the last callout */
-};
 
 void regex_free(struct regex *regex)
 {

@@ -48,6 +48,16 @@ must_check int regex_flags_parse(const json_t *value, unsigned *ret, struct erro
 /* Anywhere in the subject, as re.search. Invalid UTF-8 counts as U+FFFD. */
 enum regex_outcome regex_search(struct regex *regex, const char *subject, size_t size) nonnull(1);
 
+/*
+ * Every match by the replacement, as re.sub: \1, \g<1> and \g<name> are what a group took, \n, \r,
+ * \t and \\ the characters; a group that took no part is empty. *ret is the caller's. ERROR_TASK
+ * with "offset N: " for the pattern, without for the replacement; ERROR_LIMIT when the search costs
+ * too much or the text grows past REGEX_REPLACED_BYTES_MAX.
+ */
+#define REGEX_REPLACED_BYTES_MAX ((size_t)1 << 20)
+must_check int regex_replace(const char *pattern, const char *text, const char *replacement,
+                             char **ret, struct error **err) nonnull(1, 2, 3, 4);
+
 void regex_free(struct regex *regex);
 void regex_freep(struct regex **regex) nonnull(1);
 

@@ -293,9 +293,51 @@ static void the_work_of_all_searches_with_a_pattern_adds_up(void **state)
     assert_in_range(searches, 1, 999);
 }
 
+static void matches_are_replaced_as_python_does(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text, *replacement, *expected; /* "!": the error */
+    } cases[] = {
+        {"a", "banana", "o", "bonono"},
+        {"a(.)", "banana", "<\\1>", "b<n><n>a"},
+        {"(?P<x>n)a", "banana", "\\g<x>\\g<1>", "bannnn"},
+        {"x*", "abxd", "-", "-a-b--d-"},
+        {"", "ab", "-", "-a-b-"},
+        {"(a)|(b)", "ab", "[\\1\\2]", "[a][b]"},
+        {"^", "a\nb", ">", ">a\nb"},
+        {"(?m)^", "a\nb", ">", ">a\n>b"},
+        {"(?i)GR.SSE", "Gr\xc3\xbcsse!", "x", "x!"},
+        {"\xc3\xbc*", "\xc3\xa4", ".", ".\xc3\xa4."},
+        {"b", "abc", "\\n\\\\\\.", "a\n\\\\.c"},
+        {"z", "abc", "y", "abc"},
+        {"a", "", "y", ""},
+        {"(", "a", "b", "!offset 0: missing closing parenthesis"},
+        {"a", "a", "\\2", "!replacement: the pattern has no group '2'"},
+        {"a", "a", "\\g<n>", "!replacement: the pattern has no group 'n'"},
+        {"a", "a", "\\q", "!replacement: unknown escape '\\q'"},
+        {"a", "a", "\\", "!replacement: unknown escape '\\'"},
+        {"(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "x",
+         "!the pattern takes too long on this text"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(mem_freep) char *got = NULL;
+        scoped(error_freep) struct error *err = NULL;
+        const char *expected = cases[i].expected;
+        int r = regex_replace(cases[i].pattern, cases[i].text, cases[i].replacement, &got, &err);
+
+        if (r < 0 ? expected[0] != '!' || strcmp(error_message(err), expected + 1) != 0
+                  : strcmp(got, expected) != 0)
+            fail_msg("/%s/ in '%s': %s", cases[i].pattern, cases[i].text,
+                     r < 0 ? error_message(err) : got);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_are_replaced_as_python_does),
         cmocka_unit_test(patterns_mean_what_python_means),
         cmocka_unit_test(mistakes_are_found_at_their_place_in_the_pattern_as_written),
         cmocka_unit_test(patterns_have_limits_of_size_and_nesting),

@@ -111,7 +111,27 @@ static char *fill_in(const char *text, const struct node *variables)
     return buf_take(&buf);
 }
 
-static char *mutate(const char *prompt, const struct node *mutation)
+/* NULL: complained. */
+static char *replace_matches(const struct build *build, const char *prompt,
+                             const struct node *mutation, const char *replacement)
+{
+    const struct node *pattern = node_get(mutation, "pattern");
+    task_replace *replace = build->loader->overrides->replace;
+    scoped(error_freep) struct error *err = NULL;
+    char *text = NULL;
+
+    if (replace == NULL)
+        return str_dup(prompt);
+    int r = replace(pattern->text, prompt, replacement, &text, &err);
+
+    if (r == 0)
+        return text;
+    build_error(build, pattern->mark, "prompt_mutations", "%s", error_message(err));
+    return NULL;
+}
+
+/* NULL: complained. */
+static char *mutate(const struct build *build, const char *prompt, const struct node *mutation)
 {
     const char *type = node_get_text(mutation, "type");
     const char *content = node_get_text(mutation, "content");
@@ -125,6 +145,8 @@ static char *mutate(const char *prompt, const struct node *mutation)
         return str_format("%s%s%s", content, separator, prompt);
     if (strcmp(type, "suffix") == 0)
         return str_format("%s%s%s", prompt, separator, content);
+    if (strcmp(type, "replace") == 0 && node_get_bool(mutation, "regex"))
+        return replace_matches(build, prompt, mutation, replacement == NULL ? "" : replacement);
     if (strcmp(type, "replace") == 0)
         return replace_all(prompt, node_get_text(mutation, "pattern"),
                            replacement == NULL ? "" : replacement);
@@ -147,8 +169,10 @@ static void apply(struct build *build, const struct node *fields)
     for (size_t i = 0; list != NULL && i < list->count; i++) {
         if (!is_whole(list->items[i]))
             continue;
-        char *text = mutate(half->prompt, list->items[i]);
+        char *text = mutate(build, half->prompt, list->items[i]);
 
+        if (text == NULL)
+            continue;
         free(half->prompt);
         half->prompt = text;
     }

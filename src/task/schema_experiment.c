@@ -20,9 +20,9 @@ static const struct field replace_fields[] = {
      .doc = "what takes its place; nothing unless given"},
     {.name = "regex",
      .types = TYPE_BOOL,
-     .state = FIELD_LATER,
-     .idle = "false",
-     .doc = "whether the pattern is a regular expression"},
+     .standard = "false",
+     .doc = "whether the pattern is a regular expression; the replacement may then use \\1 and "
+            "\\g<name>"},
     {0},
 };
 static const struct block replace_block = {.title = "a replacement", .fields = replace_fields};

@@ -80,6 +80,11 @@ typedef void task_complain(void *context, const struct criterion_mistake *mistak
 typedef void task_check_criterion(const struct criterion *criterion, task_complain *complain,
                                   void *context);
 
+/* Every match of a regular expression by a replacement; *ret is the caller's. ERROR_TASK,
+ * ERROR_LIMIT. */
+typedef int task_replace(const char *pattern, const char *text, const char *replacement, char **ret,
+                         struct error **err);
+
 /* What flags and configuration say on top of the files; strings are borrowed. */
 struct task_overrides {
     const char *agent; /* "-T TYPE[:ARG]" */
@@ -92,6 +97,7 @@ struct task_overrides {
     /* "NAME=value" as in environ, for $VAR, ~, agent.env and suite variables; NULL: empty */
     char *const *environment;
     task_check_criterion *check_criterion; /* NULL: none */
+    task_replace *replace;                 /* for prompt_mutations with regex; NULL: none */
     const char *version; /* of this program, for requires.closedbook; NULL: not compared */
     bool strict;         /* what is only remarked on as legacy is an error */
     bool agent_optional; /* a task without any agent loads as AGENT_UNSET (`cell`, `grade`, `plan`)

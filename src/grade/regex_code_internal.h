@@ -1,0 +1,26 @@
+#pragma once
+/*
+ * A compiled pattern, for what searches with it: regex.c and regex_replace.c.
+ */
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "grade/regex.h"
+
+/* A search may always take this many steps a byte: what is linear is never refused. */
+#define STEPS_PER_BYTE 16
+
+/*
+ * PCRE2's own limits count for one starting position and leave plain repeats of a compiled pattern
+ * uncounted: ".*.*.*x" on a long line would take hours. So the pattern is compiled with a callout
+ * at each item, which counts items and the distance between them against steps_left.
+ */
+struct regex {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack; /* NULL where no code can be made at run time */
+    uint64_t steps_left;
+    size_t position; /* of the last callout */
+};
