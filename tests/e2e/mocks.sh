@@ -186,7 +186,7 @@ case_a_forged_log_is_put_aside_and_noted() {
   - {type: cli_called, tool: uip, verb: list, description: listed}
   - {type: file_contains, path: cli_mocks/calls.jsonl, excludes: [forged], description: the log is the true one}
   - {type: run_command, command: "! grep forged cli_mocks/calls.jsonl; rm cli_mocks/calls.jsonl", description: "for programs, too"}
-  - {type: cli_called, tool: uip, verb: list, min_count: 2, weight: 0, description: not twice}' "$RECORD" <<'E2'
+  - {type: cli_called, tool: uip, max_count: 0, weight: 0, description: a command of a grader took away only a copy}' "$RECORD" <<'E2'
 #!/bin/sh
 if [ -n "$1" ]; then uip list; fi
 mkdir cli_mocks
@@ -196,7 +196,7 @@ E2
   expect_status 1
   [ "$(jq -c '[.mocks.calls, .mocks.forged]' run/trials/default/t/00/trial.json)" = '[0,["cli_mocks/calls.jsonl"]]' ] ||
     fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
-  [ "$(jq -c '[.criteria[].passed]' run/trials/default/t/00/trial.json)" = '[false,true,true,false]' ] || fail "$(jq -c .criteria run/trials/default/t/00/trial.json)"
+  [ "$(jq -c '[.criteria[].passed]' run/trials/default/t/00/trial.json)" = '[false,true,true,true]' ] || fail "$(jq -c .criteria run/trials/default/t/00/trial.json)"
   jq -r '.integrity.reasons[]' run/trials/default/t/00/trial.json >reasons
   expect_text reasons 'attempt: the agent wrote cli_mocks/calls.jsonl'
   # A link in its place leads nowhere.
