@@ -39,10 +39,10 @@ case_unsound_tasks_are_told() {
   task forged '{type: file_exists, description: d, path: done.txt}'
   cb check suite --suite-root suite --oracle-runs 1 --mutants 1 --json
   expect_status 1
-  jq -r '.[] | "\(.task) \(.sound) \(.nop_passes) \(.oracle.verdict) \(.mutants.killed)/\(.mutants.total) \(.forgers.passed | join(","))"' out >said
+  jq -r '.[] | "\(.task) \(.sound) \(.nop_passes) \(.oracle.verdict) \(.mutants.killed)/\(.mutants.total) \(.forgers.held) \(.forgers.passed | join(","))"' out >said
   diff said - <<'END' || fail "other verdicts"
-anybody false true passes 0/1 reward files,conftest,sitecustomize,early exit,output
-forged false false passes 0/1 early exit,output
+anybody false true passes 0/1 0 reward files,conftest,sitecustomize,early exit,output
+forged false false passes 0/1 3 early exit,output
 END
   nothing_left
 }
