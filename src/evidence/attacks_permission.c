@@ -18,6 +18,8 @@
 
 /* What the root of a cell may hold: no raw sockets, device nodes, chroot() or more. */
 #define ROOT_CAPS UINT64_C(0xa00005fb)
+/* Accounts, and what /etc/subuid gives away, lie below. */
+#define ACCOUNTS_END (1u << 30)
 
 static char text[TEXT_BYTES];
 
@@ -34,7 +36,7 @@ static void look_at_map(struct attack_context *context, uint64_t operator)
         if (sscanf(line, "%llu %llu %llu", &inside, &outside, &count) != 3)
             continue;
         attack_looked(context, 1);
-        if (outside == 0 || (operator>= outside && operator- outside<count))
+        if (outside < ACCOUNTS_END || (operator>= outside && operator- outside<count))
             attack_found(context, "user %llu here is user %llu outside", inside, outside);
     }
 }
