@@ -364,7 +364,9 @@ static void shows_no_path_of_the_host_among_its_mounts(void **state)
     else
         assert_true(str_starts(text, "/ /d /empty /full /null /r /random /sys /tty /urandom /void "
                                      "/zero \ndevpts none devtmpfs"));
-    assert_non_null(strstr(text, "lowerdir+=/m0,lowerdir+=/l0"));
+    /* Before 6.8 overlay takes its layers as one string: of names by which nobody finds them. */
+    if (strstr(text, "lowerdir=/proc/self/fd/") == NULL)
+        assert_non_null(strstr(text, "lowerdir+=/m0,lowerdir+=/l0"));
     assert_null(strstr(text, "/home/"));
     assert_null(strstr(text, "ext4"));
     fixture_output_done(&output);
@@ -414,7 +416,9 @@ static void has_nothing_above_its_root(void **state)
 {
     (void)state;
     assert_prints("cd /..; ls -d */ | tr '\\n' ' '",
-                  "bin/ dev/ etc/ home/ lib/ lib32/ lib64/ proc/ sbin/ tmp/ usr/ workspace/ ");
+                  access("/lib32", F_OK) == 0
+                      ? "bin/ dev/ etc/ home/ lib/ lib32/ lib64/ proc/ sbin/ tmp/ usr/ workspace/ "
+                      : "bin/ dev/ etc/ home/ lib/ lib64/ proc/ sbin/ tmp/ usr/ workspace/ ");
 }
 
 static void sees_only_its_own_processes(void **state)
