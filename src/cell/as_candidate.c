@@ -42,10 +42,16 @@ struct order {
 static const char usage[] =
     "usage: as-candidate [--timeout SECONDS] [--env NAME=VALUE]... [--] COMMAND [ARGUMENT]...\n";
 
-/* What every candidate's environment begins with; nothing of the caller's is passed on. */
+/* What every candidate's environment begins with; nothing of the caller's is passed on. The first
+ * folders are those of stage/env.h, absent when the agent had none. */
 static const char *const first_env[] = {
-    "PATH=/usr/bin:/bin", ("HOME=" CELL_HOME_PATH), "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=/tmp",
-    "USER=agent",         "SHELL=/bin/sh",
+    "PATH=/run/closedbook/python/bin:/run/closedbook/node/bin:/usr/bin:/bin",
+    ("HOME=" CELL_HOME_PATH),
+    "LANG=C.UTF-8",
+    "TERM=dumb",
+    "TMPDIR=/tmp",
+    "USER=agent",
+    "SHELL=/bin/sh",
 };
 
 /* For ASSERT() in what is linked. */

@@ -46,7 +46,7 @@ static void make_env(struct grade_cell *cell)
     for (char **item = environ; cell->options.operator_env && *item != NULL; item++)
         str_list_add(&cell->env, *item);
     if (!cell->options.operator_env)
-        view_env(cell->options.view, CELL_GRADER, &cell->env, NULL);
+        view_env(cell->options.view, grade_cell_role(cell), &cell->env, NULL);
     mocks_put_first(&cell->env, CELL_CANDIDATE_DIR);
     if (cell->options.limits != NULL)
         limits_env(cell->options.limits, &cell->env);

@@ -6,6 +6,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "stage/env.h"
 #include "stage/images.h"
 #include "stage/stage.h"
 
@@ -37,7 +38,8 @@ struct root {
     size_t mask_count;
     struct exposed exposed[TASK_EXPOSE_MAX];
     size_t exposed_count;
-    const char *shell; /* NULL: none */
+    const char *shell;            /* NULL: none */
+    struct layer envs[ENV_KINDS]; /* tree_fd -1: there is none */
 };
 
 void root_free(struct root *root)
@@ -47,6 +49,8 @@ void root_free(struct root *root)
     layer_done(&root->etc);
     image_done(&root->image);
     fd_closep(&root->system_fd);
+    for (size_t i = 0; i < ENV_KINDS; i++)
+        layer_done(&root->envs[i]);
     free(root->system_path);
     fd_closep(&root->usr_fd);
     fd_closep(&root->packages_fd);
@@ -78,6 +82,8 @@ static struct root *root_new(void)
     root->etc.tree_fd = -1;
     for (size_t i = 0; i < ROOT_DIRS; i++)
         root->dir_fds[i] = -1;
+    for (size_t i = 0; i < ENV_KINDS; i++)
+        root->envs[i].tree_fd = -1;
     return root;
 }
 
@@ -239,6 +245,61 @@ static int open_system(const struct root_source *source, const struct task_root 
     return open_host(root, source->store, err);
 }
 
+char *root_program(const struct root *root, const char *name)
+{
+    scoped(str_list_done) struct str_list env = {0};
+
+    cell_env_default(&env);
+    root_add_env(root, &env);
+    for (size_t i = 0; i < env.count; i++) {
+        const char *folder = env.items[i] + strlen("PATH=");
+
+        if (!str_starts(env.items[i], "PATH="))
+            continue;
+        while (*folder != '\0') {
+            size_t length = strcspn(folder, ":");
+            scoped(mem_freep) char *path = str_format("%.*s/%s", (int)length, folder, name);
+
+            if (path[0] == '/' && has_program(root, path))
+                return take(path);
+            folder += length + (folder[length] == ':');
+        }
+    }
+    return NULL;
+}
+
+int root_stat(const struct root *root, const char *path, struct stat *ret, struct error **err)
+{
+    scoped(fd_closep) int fd =
+        root->system_fd < 0 ? open(path, O_PATH | O_CLOEXEC)
+                            : fs_open_beneath(root->system_fd, path, O_PATH, 0, FS_LINKS_IN_ROOT);
+
+    if (fd < 0 || fstat(fd, ret) < 0)
+        return error_errno(err, fd < -1 ? -fd : errno, "cannot look at '%s'", path);
+    return 0;
+}
+
+static int make_envs(const struct root_source *source, const struct task_root *task,
+                     struct root *root, struct error **err)
+{
+    static const struct task_env usual = {.want = ENV_USUAL}, none = {.want = ENV_NONE};
+    const struct task_env *wanted[ENV_KINDS] = {
+        [ENV_PYTHON] = task == NULL ? &usual : &task->python,
+        [ENV_NODE] = task == NULL ? &none : &task->node,
+    };
+
+    for (enum env_kind kind = 0; kind < ENV_KINDS; kind++) {
+        const struct env_source from = {
+            .from = source, .root = root, .wanted = wanted[kind], .kind = kind};
+        bool has = false;
+        int r = env_make(&from, &root->envs[kind], &has, err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int root_build(const struct root_source *source, const struct task_root *task, struct root **ret,
                struct error **err)
 {
@@ -250,6 +311,9 @@ int root_build(const struct root_source *source, const struct task_root *task, s
     if (r < 0)
         return r;
     root->shell = find_shell(root);
+    r = make_envs(source, task, root, err);
+    if (r < 0)
+        return r;
     *ret = take(root);
     return 0;
 }
@@ -290,6 +354,9 @@ void root_fill_cell(const struct root *root, struct cell_spec *spec)
         fill_host(root, spec);
     for (size_t i = 0; i < root->exposed_count; i++)
         add_mount(spec, root->exposed[i].fd, root->exposed[i].target);
+    for (enum env_kind kind = 0; kind < ENV_KINDS; kind++)
+        if (root->envs[kind].tree_fd >= 0)
+            add_mount(spec, root->envs[kind].tree_fd, env_path(kind));
 }
 
 const char *root_shell(const struct root *root)
@@ -309,6 +376,22 @@ static bool is_own(const char *variable)
     return false;
 }
 
+/* The folder of its programs before all others; where its modules are, for node, which asks. */
+static void add_env_of(enum env_kind kind, struct str_list *env)
+{
+    for (size_t i = 0; i < env->count; i++) {
+        if (!str_starts(env->items[i], "PATH="))
+            continue;
+        char *longer =
+            str_format("PATH=%s/bin:%s", env_path(kind), env->items[i] + strlen("PATH="));
+
+        free(env->items[i]);
+        env->items[i] = longer;
+    }
+    if (kind == ENV_NODE)
+        str_list_add_take(env, str_format("NODE_PATH=%s/lib/node_modules", env_path(kind)));
+}
+
 void root_add_env(const struct root *root, struct str_list *env)
 {
     for (size_t i = 0; i < root->image.facts.env.count; i++) {
@@ -326,6 +409,9 @@ void root_add_env(const struct root *root, struct str_list *env)
         free(env->items[at]);
         env->items[at] = str_dup(variable);
     }
+    for (enum env_kind kind = ENV_KINDS; kind-- > 0;)
+        if (root->envs[kind].tree_fd >= 0)
+            add_env_of(kind, env);
 }
 
 const char *root_workdir(const struct root *root)
@@ -350,6 +436,19 @@ static json_t *image_json(const struct image_facts *facts)
     return json;
 }
 
+static json_t *env_json(const struct layer *layer)
+{
+    json_t *json = json_object();
+    char hex[SHA256_HEX_CHARS + 1];
+
+    sha256_format(&layer->root, hex);
+    scoped(mem_freep) char *root = str_format("sha256:%s", hex);
+
+    json_put_text(json, "root", root);
+    json_put_int(json, "files", (int64_t)layer->files);
+    return json;
+}
+
 json_t *root_to_json(const struct root *root)
 {
     json_t *json = json_object(), *exposed = json_array();
@@ -365,6 +464,9 @@ json_t *root_to_json(const struct root *root)
     json_put(json, "expose", exposed);
     if (root->has_image)
         json_put(json, "image", image_json(&root->image.facts));
+    for (enum env_kind kind = 0; kind < ENV_KINDS; kind++)
+        if (root->envs[kind].tree_fd >= 0)
+            json_put(json, path_base(env_path(kind)), env_json(&root->envs[kind]));
     return json;
 }
 

@@ -6,6 +6,8 @@
  * Immutable once built; one serves many cells. Depends on: base, cell, task_public.h.
  */
 
+#include <sys/stat.h>
+
 #include "base/json.h"
 #include "cell/cell.h"
 #include "stage/store.h"
@@ -32,6 +34,11 @@ void root_freep(struct root **root);
 void root_fill_cell(const struct root *root, struct cell_spec *spec) nonnull(1, 2);
 /* The shell of commands in such a cell: "/bin/bash" or "/bin/sh"; NULL: it has none. */
 const char *root_shell(const struct root *root) nonnull(1);
+/* Where the root has a program of that name on its PATH; owned; NULL: nowhere. */
+char *root_program(const struct root *root, const char *name) nonnull(1, 2);
+/* What stands at an absolute path in it, links followed as in the cell. */
+must_check int root_stat(const struct root *root, const char *path, struct stat *ret,
+                         struct error **err) nonnull(1, 2, 3);
 /* Adds what its image sets, but for what the cell itself says of its user: HOME, TMPDIR and so on.
  */
 void root_add_env(const struct root *root, struct str_list *env) nonnull(1, 2);

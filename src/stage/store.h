@@ -83,6 +83,7 @@ must_check int store_add(struct store *store, enum store_half half, struct monit
 struct store_file {
     const char *path;
     const char *content;
+    const char *target; /* not NULL: a link with this text, in place of a file */
 };
 struct store_files {
     const struct store_file *items;

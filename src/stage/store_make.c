@@ -50,15 +50,18 @@ static int describe_files(const struct store_files *files, struct manifest *ret,
     for (size_t i = 0; i < files->count; i++) {
         const struct store_file *file = &files->items[i];
         scoped(mem_freep) char *path = placed(files, file->path);
-        size_t size = strlen(file->content);
+        const char *content = file->target != NULL ? file->target : file->content;
+        size_t size = strlen(content);
 
         if (!path_is_inside(path) || strlen(path) > MANIFEST_PATH_BYTES_MAX)
             return error_set(err, ERROR_TASK, "'%s' is no path inside the workspace", path);
-        manifest_add(ret, &(struct manifest_entry){.path = path,
-                                                   .type = MANIFEST_FILE,
-                                                   .mode = mode_of(files, path),
-                                                   .size_bytes = size,
-                                                   .digest = sha256_of(file->content, size)});
+        manifest_add(ret, &(struct manifest_entry){
+                              .path = path,
+                              .type = file->target != NULL ? MANIFEST_LINK : MANIFEST_FILE,
+                              .mode = file->target != NULL ? 0777 : mode_of(files, path),
+                              .size_bytes = size,
+                              .digest = sha256_of(content, size),
+                              .target = (char *)(uintptr_t)file->target});
     }
     manifest_sort(ret);
     return check_parents(ret, err);

@@ -329,8 +329,12 @@ static void texts_become_files(void **state)
 {
     struct place *place = *state;
     static const struct store_file items[] = {
-        {"main.py", "old"}, {"lib/x.py", "x"}, {"main.py", "print(1)"}};
-    static const struct store_file bad[] = {{"a", "1"}, {"a/b", "2"}};
+        {.path = "main.py", .content = "old"},
+        {.path = "lib/x.py", .content = "x"},
+        {.path = "main.py", .content = "print(1)"},
+    };
+    static const struct store_file bad[] = {{.path = "a", .content = "1"},
+                                            {.path = "a/b", .content = "2"}};
     struct store_files files = {.items = items, .count = 3, .mount_point = "app"};
     struct store_files conflict = {.items = bad, .count = 2, .mount_point = "."};
     struct layer layer;

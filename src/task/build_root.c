@@ -14,6 +14,8 @@ void task_root_done(struct task_root *root)
     str_list_done(&root->expose);
     free(root->rootfs);
     free(root->image);
+    task_env_done(&root->python);
+    task_env_done(&root->node);
     *root = (struct task_root){.rootfs = NULL};
 }
 
@@ -146,6 +148,8 @@ void build_root(const struct build *build, const char *block, struct task_root *
     const struct node *either = rootfs != NULL ? rootfs : image;
 
     read_expose(build, node_get(map, "expose"), block, root);
+    build_env(build, block, "python", &root->python);
+    build_env(build, block, "node", &root->node);
     if (rootfs != NULL && image != NULL)
         build_error(build, image->mark, image_name,
                     "rootfs is given as well (line %u): one of the two expected",

@@ -182,6 +182,10 @@ char *build_path(const struct build *build, const struct node *node, const char 
 void build_root(const struct build *build, const char *block, struct task_root *root)
     nonnull(1, 2, 3);
 void task_root_done(struct task_root *root) nonnull(1);
+/* key: "python" or "node". The agent's are read before the graders'. */
+void build_env(const struct build *build, const char *block, const char *key, struct task_env *env)
+    nonnull(1, 2, 3, 4);
+void task_env_done(struct task_env *env) nonnull(1);
 /* criterion.c: what overrides->check_criterion finds, at its place in the file. */
 void build_check_criterion(const struct build *build, const struct criterion *criterion,
                            const struct node *item, size_t index) nonnull(1, 2, 3);

@@ -30,6 +30,7 @@ enum field_flags {
     FIELD_ABOVE_MIN = 1 << 3,    /* min < value */
     FIELD_APPEND = 1 << 4,       /* lists of several layers are joined, the task's items first */
     FIELD_OPEN_CHOICES = 1 << 5, /* choices, or a path to a file */
+    FIELD_KEEPS_NULL = 1 << 6,   /* null is a value of its own, not the default */
 };
 
 enum field_state {
@@ -99,6 +100,7 @@ struct kinds {
     const struct kind *kinds; /* ends with a row without a name */
 };
 
+extern const struct block packages_block;
 extern const struct block task_block;   /* a task file */
 extern const struct block set_block;    /* what -D may reach */
 extern const struct block config_block; /* closedbook.yaml and config.yaml */

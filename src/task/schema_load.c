@@ -400,6 +400,10 @@ static void load_member(const struct loader_context *context, const struct block
     }
     bool keeps_null = (field->types & TYPE_ANY) != 0 && field->state == FIELD_HERE;
 
+    if (member->value->kind == NODE_NULL && (field->flags & FIELD_KEEPS_NULL) != 0) {
+        node_put(context->arena, map, member);
+        return;
+    }
     if (member->value->kind == NODE_NULL && !keeps_null)
         return;
     if (is_set_aside(context, field, member, &at))

@@ -142,10 +142,16 @@ const struct kinds source_kinds = {
     .title = "template source", .common = source_common, .kinds = source_kind_rows};
 
 static const struct field packages_fields[] = {
-    LATER_LIST("env_packages", "packages to install beside it"),
+    {.name = "env_packages",
+     .types = TYPE_LIST,
+     .items = TYPE_TEXT,
+     .standard = "[]",
+     .doc = "packages to install beside it, once for each distinct list, in a cell without a "
+            "network: files (.whl, .tar.gz, .tgz) and folders, relative to the file; $VAR and ~ "
+            "are expanded; names that a registry would have to serve are not in this version"},
     {0},
 };
-static const struct block packages_block = {.title = "packages", .fields = packages_fields};
+const struct block packages_block = {.title = "packages", .fields = packages_fields};
 
 static const struct field service_fields[] = {
     {.name = "run",
@@ -244,15 +250,15 @@ static const struct field sandbox_fields[] = {
     {.name = "python",
      .types = TYPE_BLOCK,
      .block = &packages_block,
-     .state = FIELD_LATER,
-     .idle = "{}",
-     .doc = "a Python environment with env_packages; {} and null are accepted and use "
-            "the host's python3"},
+     .flags = FIELD_KEEPS_NULL,
+     .doc = "python, python3 and pip of a virtual environment first on PATH, read-only, with the "
+            "system's own packages and env_packages, in the agent's and the graders' cells; "
+            "default: {} where the root has a python3; null: none"},
     {.name = "node",
      .types = TYPE_BLOCK,
      .block = &packages_block,
-     .state = FIELD_LATER,
-     .doc = "node and npm on PATH, with env_packages"},
+     .flags = FIELD_KEEPS_NULL,
+     .doc = "{}: node and npm must be there; with env_packages as for python; default: none"},
     {.name = "require_tier",
      .types = TYPE_TEXT,
      .choices = tier_choices,

@@ -85,6 +85,21 @@ struct task_limits {
 #define TASK_EXPOSE_MAX 8        /* paths of the host in one cell */
 #define TASK_EXPOSE_PATH_MAX 127 /* bytes of one */
 
+#define TASK_PACKAGES_MAX 64 /* of one environment */
+
+enum task_env_want {
+    ENV_NONE,
+    ENV_USUAL, /* one without packages, when the root has the program */
+    ENV_ASKED, /* the task asks for it: a root without the program is an error */
+};
+
+/* An environment of a language: its program first on PATH, with packages. */
+struct task_env {
+    enum task_env_want want;
+    struct str_list packages; /* absolute paths of files and folders, in the author's order */
+    char *field;              /* "sandbox.python", for errors; NULL: none was read */
+};
+
 /* What a cell's root is made of: the host's /usr unless this names something else. */
 struct task_root {
     struct str_list
@@ -92,6 +107,7 @@ struct task_root {
     char *rootfs; /* absolute directory that is the whole root; NULL: none */
     char *image;  /* "oci:PATH[:tag]", "docker-archive:FILE" (absolute), "docker-daemon:NAME",
                      "docker://NAME"; NULL: none; never beside rootfs */
+    struct task_env python, node;
 };
 
 #define TASK_SERVICES_MAX 8
