@@ -31,10 +31,10 @@ static void add_package(const struct build *build, const struct node *node, cons
     const struct task_reader *reader = build->loader->reader;
 
     if (!is_path(node->text)) {
-        build_error(build, node->mark, name,
-                    "'%.200s' would be fetched from a registry, and the network policy for that "
-                    "(sandbox.setup_network) is not in this version: a file or folder of the "
-                    "package expected, as in ./NAME.whl",
+        build_later(build, node->mark, name,
+                    "a package of a registry ('%.200s') is not in this version, for want of a "
+                    "network policy (sandbox.setup_network): a file or folder of the package "
+                    "expected, as in ./NAME.whl",
                     node->text);
         return;
     }

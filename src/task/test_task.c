@@ -213,10 +213,9 @@ static void complains_about_sandboxes(void **state)
          "6:19 sandbox.driver: unknown value 'natve', did you mean 'native'?\n"},
         {SANDBOX("python: {}, node: ~, network: none, mock_path_dirs: [], identity: user"), ""},
         {SANDBOX("python: {env_packages: [x]}, node: {}, network: open"),
-         "6:35 sandbox.python.env_packages[0]: 'x' would be fetched from a registry, and the "
-         "network policy for that (sandbox.setup_network) is not in this version: a file or folder "
-         "of the package expected, as in ./NAME.whl\n6:50 sandbox.network: 'network' is not in "
-         "this "
+         "6:35 sandbox.python.env_packages[0]: a package of a registry ('x') is not in this "
+         "version, for want of a network policy (sandbox.setup_network): a file or folder of the "
+         "package expected, as in ./NAME.whl\n6:50 sandbox.network: 'network' is not in this "
          "version\n"},
         {SANDBOX("limits: {timeout: 0, max_pids: 1.5, max_disk_mb: .inf}"),
          "6:29 sandbox.limits.timeout: a number above 0 and up to 604800 expected, found the "

@@ -72,9 +72,9 @@ case_what_cannot_be_had_is_an_error_before_the_agent_starts() {
   sed -i 's/^description.*/&\nsandbox: {python: {env_packages: [requests, gone.whl]}, node: {env_packages: ["@a\/b"]}}/' suite/t/task.yaml
   cb plan suite
   expect_status 2
-  expect_text err "t/task.yaml:3:35: sandbox.python.env_packages[0]: 'requests' would be fetched from a registry"
+  expect_text err "t/task.yaml:3:35: sandbox.python.env_packages[0]: a package of a registry ('requests') is not in this version"
   expect_text err "sandbox.python.env_packages[1]: '$PWD/suite/t/gone.whl' cannot be opened"
-  expect_text err "sandbox.node.env_packages[0]: '@a/b' would be fetched from a registry"
+  expect_text err "sandbox.node.env_packages[0]: a package of a registry ('@a/b') is not in this version"
   need_pip
   packages
   sed -i 's/^sandbox.*/sandbox: {python: {env_packages: [..\/folder]}}/' suite/t/task.yaml
