@@ -10,36 +10,10 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cell/fixture.h"
+#include "cell/test_cells.h"
 #include "cell/walls.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-
-static enum cell_driver driver;
-static struct fixture fixture;
-
-/* The message of an error that should not be there. */
-static void assert_done(int r, struct error **err)
-{
-    if (r < 0)
-        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
-}
-
-static int open_fixture(void **state)
-{
-    struct error *err = NULL;
-
-    (void)state;
-    assert_done(fixture_open(&fixture, driver, &err), &err);
-    return 0;
-}
-
-static int close_fixture(void **state)
-{
-    (void)state;
-    fixture_close(&fixture);
-    return 0;
-}
 
 static void assert_prints(const char *command, const char *expected)
 {

@@ -17,31 +17,24 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cell/fixture.h"
 #include "cell/sys.h"
+#include "cell/test_cells.h"
 
 #define CANDIDATE CELL_CANDIDATE_PATH " "
 #define SECRET_PLACE "/graders/0123456789abcdef"
 #define SECRET "the-answer-is-42"
 #define PATIENCE_NS UINT64_C(10000000000)
 
-static struct fixture fixture;
 static unsigned marks;
 static char *secret_dir;
 static int secret_fd = -1;
 
-static void assert_done(int r, struct error **err)
-{
-    if (r < 0)
-        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
-}
-
-static int open_fixture(void **state)
+static int open_with_secret(void **state)
 {
     struct error *err = NULL;
 
     (void)state;
-    assert_done(fixture_open(&fixture, CELL_NATIVE, &err), &err);
+    (void)open_fixture(state);
     secret_dir = fixture_dir_new();
     assert_int_equal(chmod(secret_dir, 0755), 0);
     secret_fd = open(secret_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -53,7 +46,7 @@ static int open_fixture(void **state)
     return 0;
 }
 
-static int close_fixture(void **state)
+static int close_with_secret(void **state)
 {
     (void)state;
     fd_closep(&secret_fd);
@@ -396,7 +389,8 @@ static int run(void)
         cmocka_unit_test(hangs_up_on_whatever_is_no_command),
     };
 
-    return cmocka_run_group_tests_name("cell_candidate", tests, open_fixture, close_fixture);
+    return cmocka_run_group_tests_name("cell_candidate", tests, open_with_secret,
+                                       close_with_secret);
 }
 
 int main(void)

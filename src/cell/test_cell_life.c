@@ -18,38 +18,15 @@
 #include "base/message.h"
 #include "base/str.h"
 #include "cell/client.h"
-#include "cell/fixture.h"
 #include "cell/sys.h"
+#include "cell/test_cells.h"
 
 #define SWEEP_STEPS 24
 #define SWEEP_STEP_NS UINT64_C(700000)
 #define STUBBORN 60
 #define PATIENCE_NS UINT64_C(10000000000)
 
-static struct fixture fixture;
 static unsigned marks;
-
-static void assert_done(int r, struct error **err)
-{
-    if (r < 0)
-        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
-}
-
-static int open_fixture(void **state)
-{
-    struct error *err = NULL;
-
-    (void)state;
-    assert_done(fixture_open(&fixture, CELL_NATIVE, &err), &err);
-    return 0;
-}
-
-static int close_fixture(void **state)
-{
-    (void)state;
-    fixture_close(&fixture);
-    return 0;
-}
 
 /* An argument by which a cell's processes are found; owned. */
 static char *new_mark(void)

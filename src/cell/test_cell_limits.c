@@ -18,33 +18,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cell/cgroup_find.h"
-#include "cell/fixture.h"
+#include "cell/test_cells.h"
 
 #define MIB ((uint64_t)1 << 20)
-
-static struct fixture fixture;
-
-static void assert_done(int r, struct error **err)
-{
-    if (r < 0)
-        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
-}
-
-static int open_fixture(void **state)
-{
-    struct error *err = NULL;
-
-    (void)state;
-    assert_done(fixture_open(&fixture, CELL_NATIVE, &err), &err);
-    return 0;
-}
-
-static int close_fixture(void **state)
-{
-    (void)state;
-    fixture_close(&fixture);
-    return 0;
-}
 
 static bool lacks(enum cell_cgroup kind)
 {

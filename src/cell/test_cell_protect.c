@@ -10,34 +10,10 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cell/fixture.h"
+#include "cell/test_cells.h"
 
 #define PROBER_PATH "/run/probe/prober"
 #define ANSWER_BYTES 256
-
-static struct fixture fixture;
-
-static void assert_done(int r, struct error **err)
-{
-    if (r < 0)
-        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
-}
-
-static int open_fixture(void **state)
-{
-    struct error *err = NULL;
-
-    (void)state;
-    assert_done(fixture_open(&fixture, CELL_NATIVE, &err), &err);
-    return 0;
-}
-
-static int close_fixture(void **state)
-{
-    (void)state;
-    fixture_close(&fixture);
-    return 0;
-}
 
 static bool is_root(void)
 {

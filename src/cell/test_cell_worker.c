@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cell/client.h"
-#include "cell/fixture.h"
+#include "cell/test_cells.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)1 << 20)
 /* A sanitizer's run time forks to look for leaks, so that builds with one let workers do it. */
@@ -24,30 +24,6 @@
 #else
 #define SANITIZED_OR(answer) answer
 #endif
-
-static struct fixture fixture;
-
-static void assert_done(int r, struct error **err)
-{
-    if (r < 0)
-        fail_msg("%s", *err != NULL ? error_message(*err) : "failed without a word");
-}
-
-static int open_fixture(void **state)
-{
-    struct error *err = NULL;
-
-    (void)state;
-    assert_done(fixture_open(&fixture, CELL_NATIVE, &err), &err);
-    return 0;
-}
-
-static int close_fixture(void **state)
-{
-    (void)state;
-    fixture_close(&fixture);
-    return 0;
-}
 
 static void run(const char *const *args, struct worker_job *job, struct buf *output)
 {
