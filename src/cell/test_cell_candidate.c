@@ -31,8 +31,6 @@ static int secret_fd = -1;
 
 static int open_with_secret(void **state)
 {
-    struct error *err = NULL;
-
     (void)state;
     (void)open_fixture(state);
     secret_dir = fixture_dir_new();

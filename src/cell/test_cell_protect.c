@@ -207,7 +207,8 @@ static const struct question questions[] = {
     {"write_dev_null", "ok"},
     {"flock_usr", "ok"},
     {"mknod_device", "EPERM|EACCES"},
-    {"mknod_whiteout", "EACCES"}, /* by landlock alone */
+    {"mknod_whiteout", "EPERM"},
+    {"mknod_block", "EACCES"}, /* by landlock; the want of a capability is EPERM */
     {"sys_present", "no"},
     {"abstract_own", "ok"},
     {"personality", "ok"},
@@ -224,6 +225,22 @@ static const char *const controls[] = {
     "/proc/kallsyms", "/proc/key-users", "/proc/cmdline",    "core_limit",
     "mknod_whiteout"};
 
+/*
+ * A user's PID 1 has the id of its programs, and only landlock of ABI 6 keeps their signals from
+ * it. Without effect: it has no handler, and the kernel drops what would end the init of a
+ * namespace.
+ */
+static bool may_signal_init(void)
+{
+    return !is_root() && monitor_facts(fixture.monitor)->landlock_abi < 6;
+}
+
+static bool is_expected(const struct question *question, const char *given)
+{
+    return is_one_of(given, question->in_cell) ||
+           (str_equal(question->name, "kill_1") && may_signal_init() && str_equal(given, "ok"));
+}
+
 static void allows_in_a_cell_what_the_table_says_and_no_more(void **state)
 {
     (void)state;
@@ -235,7 +252,7 @@ static void allows_in_a_cell_what_the_table_says_and_no_more(void **state)
             char given[ANSWER_BYTES];
 
             answer(buf_text(&output.out), questions[i].name, given);
-            if (!is_one_of(given, questions[i].in_cell))
+            if (!is_expected(&questions[i], given))
                 fail_msg("%s: '%s' instead of '%s'", questions[i].name, given,
                          questions[i].in_cell);
         }
@@ -297,7 +314,7 @@ static void gives_a_further_program_no_more_than_the_first(void **state)
         char given[ANSWER_BYTES];
 
         answer(buf_text(&output.out), questions[i].name, given);
-        if (!is_one_of(given, questions[i].in_cell))
+        if (!is_expected(&questions[i], given))
             fail_msg("%s: '%s' instead of '%s'", questions[i].name, given, questions[i].in_cell);
     }
     fixture_output_done(&output);

@@ -266,7 +266,8 @@ static void says_what_is_wrong_with_an_experiment(void **state)
          "did you mean 'replace'?\n"},
         {ID AGENT "variants: [{variant_id: a, prompt_mutations:\n"
                   " [{type: replace, pattern: a, regex: maybe}]}]\n",
-         "e.yaml:4:38 variants[0].prompt_mutations[0].regex: true or false expected, found the text "
+         "e.yaml:4:38 variants[0].prompt_mutations[0].regex: true or false expected, found the "
+         "text "
          "'maybe'\n"},
         {ID AGENT "variants: [{variant_id: a, prompt_mutations:\n"
                   " [{type: template, variables: {x: [1]}}]}]\n",

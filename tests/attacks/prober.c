@@ -341,6 +341,8 @@ static void ask_files(void)
     tell_result("mknod_device", mknod("/tmp/.closedbook-probe-node", S_IFCHR | 0600, 0x103));
     (void)unlink("/tmp/.closedbook-probe-node"); /* where it could be made */
     tell_result("mknod_whiteout", mknod("/tmp/.closedbook-probe-node", S_IFCHR, 0));
+    (void)unlink("/tmp/.closedbook-probe-node"); /* where it could be made */
+    tell_result("mknod_block", mknod("/tmp/.closedbook-probe-node", S_IFBLK, 0));
     (void)unlink("/tmp/.closedbook-probe-node"); /* likewise */
     tell("sys_present", stat("/sys", &status) == 0 ? "yes" : "no");
 }

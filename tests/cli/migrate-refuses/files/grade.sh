@@ -1,1 +1,2 @@
+#!/bin/sh
 # reads expected.md
