@@ -19,8 +19,8 @@
 
 /* Where the stand-in finds the broker, in the cell. */
 #define CALL_SOCKET_PATH "/dev/shm/.mocks"
-#define CALL_PROGRAM_PATH "/run/closedbook/mock"
-#define CALL_TOOLS_DIR "/run/closedbook/mocks"
+#define CALL_PROGRAM_PATH "/run/tools/call"
+#define CALL_TOOLS_DIR "/run/tools/bin"
 
 enum call_kind {
     CALL_MADE = 1,  /* words: tool, working directory, arguments */

@@ -27,7 +27,7 @@
 /* For ASSERT() in what is linked. */
 _Noreturn void assert_failed(const char *expression, const char *file, int line)
 {
-    (void)fprintf(stderr, "closedbook-mock: %s:%d: %s\n", file, line, expression);
+    (void)fprintf(stderr, "mock: %s:%d: %s\n", file, line, expression);
     abort();
 }
 

@@ -45,7 +45,7 @@ static const char usage[] =
 /* What every candidate's environment begins with; nothing of the caller's is passed on. The first
  * folders are those of stage/env.h, absent when the agent had none. */
 static const char *const first_env[] = {
-    "PATH=/run/closedbook/python/bin:/run/closedbook/node/bin:/usr/bin:/bin",
+    "PATH=/run/env/python/bin:/run/env/node/bin:/usr/bin:/bin",
     ("HOME=" CELL_HOME_PATH),
     "LANG=C.UTF-8",
     "TERM=dumb",

@@ -16,8 +16,8 @@
 #define SAID_BYTES_MAX ((size_t)64 << 10)
 #define TAIL_BYTES 600
 #define ANSWER_BYTES_MAX ((size_t)4096)
-#define PYTHON_PATH "/run/closedbook/python"
-#define NODE_PATH "/run/closedbook/node"
+#define PYTHON_PATH "/run/env/python"
+#define NODE_PATH "/run/env/node"
 
 /* How one language does it. The words of the packages come after the script's. */
 static const struct language {

@@ -504,7 +504,7 @@ char *plugins_variable(const struct plugins *plugins)
 
     if (plugins->names.count == 0)
         return NULL;
-    buf_text_append(&text, "CLOSEDBOOK_PLUGINS=");
+    buf_text_append(&text, "AGENT_PLUGINS=");
     for (size_t i = 0; i < plugins->names.count; i++)
         buf_format(&text, "%s" PLUGINS_PATH "/%s", i == 0 ? "" : ":", plugins->names.items[i]);
     return buf_take(&text);

@@ -13,7 +13,7 @@
 #include "task/task.h"
 #include "task/task_public.h"
 
-#define PLUGINS_PATH "/run/closedbook/plugins" /* in the cell: a folder for each, by its name */
+#define PLUGINS_PATH "/run/plugins" /* in the cell: a folder for each, by its name */
 
 struct plugins {
     struct layer layer;             /* of all of them; tree_fd -1: there are none */
@@ -34,7 +34,7 @@ must_check int plugins_make(const struct plugins_source *source, struct plugins 
 void plugins_done(struct plugins *plugins) nonnull(1);
 /* The path on the host of what stands at path in the layer; owned. */
 char *plugins_source_of(const struct plugins *plugins, const char *path) nonnull(1, 2);
-/* "CLOSEDBOOK_PLUGINS=/run/closedbook/plugins/a:..."; owned; NULL: there are none. */
+/* "AGENT_PLUGINS=/run/plugins/a:..."; owned; NULL: there are none. */
 char *plugins_variable(const struct plugins *plugins) nonnull(1);
 /* For trial.json; a new reference. */
 json_t *plugins_to_json(const struct plugins *plugins) nonnull(1);

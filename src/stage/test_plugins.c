@@ -284,7 +284,7 @@ static void two_plugins_of_a_name_stand_side_by_side(void **state)
         plugins_done(&plugins);
         assert_int_equal(plugins_make(&source, &plugins, NULL), 0);
         variable = plugins_variable(&plugins);
-        assert_string_equal(variable, "CLOSEDBOOK_PLUGINS=" PLUGINS_PATH "/p:" PLUGINS_PATH
+        assert_string_equal(variable, "AGENT_PLUGINS=" PLUGINS_PATH "/p:" PLUGINS_PATH
                                       "/p-2:" PLUGINS_PATH "/named");
         scoped(mem_freep) char *from = plugins_source_of(&plugins, "p-2/skills/a/SKILL.md");
 

@@ -20,9 +20,9 @@ void task_root_done(struct task_root *root)
 }
 
 /* Where the cell has something of its own, and where the host's would be the host's. */
-static const char *const taken[] = {"/workspace", "/home/agent", "/tmp",
-                                    "/proc",      "/dev",        "/sys",
-                                    "/etc",       "/graders",    "/run/closedbook"};
+static const char *const taken[] = {
+    "/workspace", "/home/agent",     "/tmp",     "/proc",        "/dev",      "/sys", "/etc",
+    "/graders",   "/run/closedbook", "/run/env", "/run/plugins", "/run/tools"};
 
 /* NULL: a path of the host that may be shown. Else what it would lie over. */
 static const char *find_taken(const char *path)

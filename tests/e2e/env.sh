@@ -23,16 +23,16 @@ need_pip() { /usr/bin/python3 -m pip --version >/dev/null 2>&1 && /usr/bin/pytho
 
 case_python_is_first_on_the_path_and_nothing_is_built_for_it() {
   TASK_CRITERIA=$(command_criterion 'diff seen.txt - <<END
-/run/closedbook/python/bin/python
-/run/closedbook/python /usr
-/run/closedbook/python/bin/pip
+/run/env/python/bin/python
+/run/env/python /usr
+/run/env/python/bin/pip
 sealed
 END
-test "$(command -v python3)" = /run/closedbook/python/bin/python3 && as-candidate python -c "import json"') \
+test "$(command -v python3)" = /run/env/python/bin/python3 && as-candidate python -c "import json"') \
     script_task t <<'END'
 #!/bin/sh
 { command -v python; python -c 'import sys; print(sys.prefix, sys.base_prefix)'; command -v pip
-  (echo x >/run/closedbook/python/bin/more || echo sealed) 2>/dev/null; } >seen.txt
+  (echo x >/run/env/python/bin/more || echo sealed) 2>/dev/null; } >seen.txt
 END
   run_suite
   expect_status 0

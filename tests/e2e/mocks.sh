@@ -155,7 +155,7 @@ case_recorded_programs_answer_from_outside_and_calls_are_graded() {
   uip list --all; uip --output json list; uip run --id=7; a=$?; uip other; echo "$a $?"
   echo "real:$(id -u):$?"
 } >said 2>&1
-ls -a / /run/closedbook /workspace >/dev/null
+ls -a / /run/tools /workspace >/dev/null
 E2
   run_suite
   expect_status 0

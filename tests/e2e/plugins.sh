@@ -25,7 +25,7 @@ case_the_agent_gets_the_plugin_and_nothing_of_the_suite_in_it() {
   TASK_CRITERIA="$DONE_CRITERION
   - {type: skill_triggered, description: the skill was used, skill_name: pdf, weight: 0}" \
     public_layout '#!/bin/sh
-cd "$CLOSEDBOOK_PLUGINS" || exit 1
+cd "$AGENT_PLUGINS" || exit 1
 pwd >/workspace/seen.txt
 find . ! -type d | sort >>/workspace/seen.txt
 cat skills/pdf/SKILL.md >>/workspace/seen.txt
@@ -39,7 +39,7 @@ touch /workspace/done.txt'
   expect_trial '.criteria[1].score' 1
   cb show run/trials/default/t/00 seen.txt
   cat >expected <<'END'
-/run/closedbook/plugins/office
+/run/plugins/office
 ./.claude-plugin/plugin.json
 ./bin/stop.sh
 ./hooks/hooks.json
@@ -49,7 +49,7 @@ Read me.
 sealed
 END
   diff expected out >&2 || fail "the agent saw something else: $(tr '\n' ' ' <out)"
-  expect_trial '.view.systems.agent.plugins[0].path' /run/closedbook/plugins/office
+  expect_trial '.view.systems.agent.plugins[0].path' /run/plugins/office
   expect_trial '.view.systems.agent.plugins[0].links[0].why' 'leads back to a folder that it lies in'
 }
 
