@@ -104,8 +104,10 @@ static int compile_code(const struct regex_text *text, unsigned flags, pcre2_cod
 }
 
 /* Code made at run time makes searches several times faster; without it they only take longer. */
-static void prepare(struct regex *regex)
+void regex_prepare(struct regex *regex)
 {
+    if (regex->match != NULL)
+        return;
     regex->match = pcre2_match_data_create(1, NULL);
     regex->context = pcre2_match_context_create(NULL);
     ASSERT(regex->match != NULL && regex->context != NULL);
@@ -131,7 +133,6 @@ int regex_compile(const char *pattern, unsigned flags, struct regex **ret, struc
     r = compile_code(&text, flags, &regex->code, err);
     if (r < 0)
         return r;
-    prepare(regex);
     regex->steps_left = REGEX_STEPS_MAX;
     *ret = take(regex);
     return 0;
@@ -141,6 +142,7 @@ static enum regex_outcome search_valid(struct regex *regex, const char *subject,
 {
     const unsigned char *bytes = (const unsigned char *)subject;
 
+    regex_prepare(regex);
     regex->position = 0;
     regex->steps_left += STEPS_PER_BYTE * (uint64_t)size;
     int r =

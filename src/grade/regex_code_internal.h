@@ -18,9 +18,12 @@
  */
 struct regex {
     pcre2_code *code;
-    pcre2_match_data *match;
+    pcre2_match_data *match; /* NULL, as context, until it is prepared */
     pcre2_match_context *context;
     pcre2_jit_stack *stack; /* NULL where no code can be made at run time */
     uint64_t steps_left;
     size_t position; /* of the last callout */
 };
+/* What a search needs besides the code, made on first use: most patterns are compiled to see that
+ * they can be, when a task is checked, and searched for elsewhere. */
+void regex_prepare(struct regex *regex) nonnull(1);

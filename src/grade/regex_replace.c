@@ -25,6 +25,7 @@ static int match(const struct replacing *replacing, size_t start, uint32_t optio
     const unsigned char *bytes = (const unsigned char *)replacing->text;
     struct regex *regex = replacing->regex;
 
+    regex_prepare(regex);
     regex->position = start;
     regex->steps_left += STEPS_PER_BYTE;
     int r = pcre2_match(regex->code, bytes, replacing->size, start, options, replacing->match,

@@ -91,10 +91,17 @@ static void read_command(const struct build *build, const struct node *command)
 static void read_script(const struct build *build, const struct node *script)
 {
     scoped(mem_freep) char *path = build_path(build, script, "agent.script", false);
-    scoped(mem_freep) char *wrong = source_check_file(build->loader->reader, path);
+    struct loader *loader = build->loader;
+    /* Most often one for all tasks, given by a flag: it is looked for once. */
+    bool is_known = loader->script != NULL && str_equal(loader->script, path);
+    scoped(mem_freep) char *wrong = is_known ? NULL : source_check_file(loader->reader, path);
 
-    if (wrong != NULL)
+    if (wrong != NULL) {
         build_error(build, script->mark, "agent.script", "'%s' %s", path, wrong);
+    } else if (!is_known) {
+        free(loader->script);
+        loader->script = str_dup(path);
+    }
     build->task->public_half->agent.script = take(path);
 }
 

@@ -71,6 +71,7 @@ struct loader {
     struct str_list dirs, dir_roots; /* folders looked at, and their roots */
     struct str_list names;           /* of experiments: "NAME" or "NAME\nFOLDER" */
     struct experiment **experiments; /* of these names; NULL: cannot be used */
+    char *script;                    /* of an agent, the last one seen to be there; or NULL */
     task_visit *visit;               /* as in struct task_query */
     void *visit_context;
     size_t task_count, task_max; /* made so far, of rows and variants, too; how many may be */

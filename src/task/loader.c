@@ -32,6 +32,7 @@ void loader_done(struct loader *loader)
     str_list_done(&loader->names);
     free(loader->suites);
     free(loader->cwd);
+    free(loader->script);
     str_list_done(&loader->dirs);
     str_list_done(&loader->dir_roots);
     arena_done(&loader->arena);
