@@ -244,7 +244,7 @@ case_it_runs_from_a_folder_that_only_root_reaches() {
   [ "$build" != "$CLOSEDBOOK" ] || skip "CLOSEDBOOK is not in a build directory"
   mkdir -m 0700 hidden
   for name in cli/closedbook cell/closedbook-cell cell/as-candidate collect/closedbook-worker evidence/closedbook-probe \
-    image/closedbook-unpack; do
+    image/closedbook-unpack broker/closedbook-broker broker/closedbook-mock; do
     mkdir -p "hidden/src/${name%/*}"
     cp "$build/src/$name" "hidden/src/$name"
   done

@@ -277,7 +277,9 @@ attempt('owner by descriptor', lambda: os.fchown(exposed, os.getuid(), -1))
 attempt('times by descriptor', lambda: os.utime(exposed, (1, 1)))
 attempt('attribute by descriptor', lambda: os.setxattr(exposed, 'user.mark', b'y'))
 attempt('attribute taken away', lambda: os.removexattr(exposed, 'user.mark'))
-attempt('flags by descriptor', lambda: fcntl.ioctl(exposed, 0x40086602, struct.pack('l', 0x80)))
+# All that it has and one more: to take one away can mean to write the file anew.
+flags = struct.unpack('l', fcntl.ioctl(exposed, 0x80086601, struct.pack('l', 0)))[0]
+attempt('flags by descriptor', lambda: fcntl.ioctl(exposed, 0x40086602, struct.pack('l', flags | 0x80)))
 attempt('tracing', lambda: call(libc.ptrace, 0, 0, 0, 0))
 attempt('priority', lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid())))
 attempt('everybody\'s priority', lambda: os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_PROCESS, 0)))
