@@ -4,6 +4,7 @@
  */
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
@@ -17,6 +18,17 @@ static int say(const struct error *err)
     return error_exit_status(error_code_of(err));
 }
 
+/* Every trial has a channel, a listener and calls of its own. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* else there can be fewer calls at a time */
+}
+
 int main(int argc, char **argv)
 {
     scoped(error_freep) struct error *err = NULL;
@@ -27,6 +39,7 @@ int main(int argc, char **argv)
         (void)fputs("closedbook-broker: started by closedbook, not by hand\n", stderr);
         return 2;
     }
+    raise_descriptors();
     int r = broker_confine(&err);
 
     if (r == 0)

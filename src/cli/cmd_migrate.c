@@ -60,6 +60,8 @@ static int migrate(const struct session *session, const char *path, const struct
     }
     if (migration.changes.count == 0)
         return 0;
+    if (!values->diff && !values->check && (r = migrate_apply(path, &migration, err)) < 0)
+        return r;
     counts->changed++;
     if (values->diff)
         edit_diff(path, buf_text(&text), buf_text(&migration.text), out);
@@ -68,7 +70,7 @@ static int migrate(const struct session *session, const char *path, const struct
     if (values->diff && migration.reference_file != NULL)
         buf_format(out, "# the file '%s' moves into '%s'\n", migration.reference_file,
                    migration.reference_folder);
-    return values->diff || values->check ? 0 : migrate_apply(path, &migration, err);
+    return 0;
 }
 
 static int run(const struct arguments *arguments, struct error **err)

@@ -115,8 +115,10 @@ static int show_output(const struct opened *opened, const char *name, struct buf
     scoped(buf_done) struct buf content = {0};
     int r = run_dir_open_trial(opened->run, opened->operand.trial_path, false, &dir_fd, err);
 
-    if (r == 0)
-        r = fs_read_file(dir_fd, name, SHOW_BYTES_MAX, &content, err);
+    /* There is none when nothing was said. */
+    if (r < 0 || (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
+        return r;
+    r = fs_read_file(dir_fd, name, SHOW_BYTES_MAX, &content, err);
     if (r == 0)
         term_quote(text, content.data, content.size_bytes, TERM_LINES);
     return r;

@@ -16,7 +16,8 @@
 struct late_mode {
     char *path;
     mode_t mode;
-    size_t number; /* the last of a path counts */
+    bool is_wanted; /* by the archive: comes before a mode that was there */
+    size_t number;  /* then the last of a path counts */
 };
 
 struct applying {
@@ -46,15 +47,17 @@ static int failed(int errno_value, const char *what, const char *path, struct er
     return error_errno(err, errno_value, "cannot %s '%s'", what, buf_text(&name));
 }
 
-static void set_late(struct applying *applying, const char *path, mode_t mode)
+static void set_late(struct applying *applying, const char *path, mode_t mode, bool is_wanted)
 {
     if (applying->late_count == applying->late_capacity) {
         applying->late_capacity = applying->late_capacity == 0 ? 16 : 2 * applying->late_capacity;
         applying->late =
             mem_resize(applying->late, applying->late_capacity, sizeof(*applying->late));
     }
-    applying->late[applying->late_count] =
-        (struct late_mode){.path = str_dup(path), .mode = mode, .number = applying->late_count};
+    applying->late[applying->late_count] = (struct late_mode){.path = str_dup(path),
+                                                              .mode = mode,
+                                                              .is_wanted = is_wanted,
+                                                              .number = applying->late_count};
     applying->late_count++;
 }
 
@@ -95,7 +98,7 @@ static int open_up(struct applying *applying, const char *folder, struct error *
             continue;
         if (!set_mode(applying, path, (status.st_mode & 07777) | 0700))
             return failed(errno, "open up", path, err);
-        set_late(applying, path, status.st_mode & 07777);
+        set_late(applying, path, status.st_mode & 07777, false);
     }
     return 0;
 }
@@ -256,7 +259,7 @@ static int make_entry(struct applying *applying, int archive_fd, uint64_t offset
     case MANIFEST_DIR:
         if (!exists && mkdirat(applying->parent_fd, name, 0700) < 0)
             return failed(errno, "make", entry->path, err);
-        set_late(applying, entry->path, entry->mode);
+        set_late(applying, entry->path, entry->mode, true);
         return 0;
     }
     return 0;
@@ -284,6 +287,8 @@ static int compare_late(const void *a, const void *b)
     const struct late_mode *x = a, *y = b;
     int order = manifest_path_compare(y->path, x->path);
 
+    if (order == 0)
+        order = y->is_wanted - x->is_wanted;
     return order != 0 ? order : (x->number > y->number ? -1 : 1);
 }
 

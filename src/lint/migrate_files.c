@@ -91,6 +91,16 @@ static char *free_folder(const char *dir, const char *path)
     return access(own, F_OK) != 0 ? take(name) : NULL;
 }
 
+/* Else it is not the task's to move: a link in a cloned suite may lead anywhere. */
+static bool is_reached_without_links(const char *dir, const char *path)
+{
+    scoped(fd_closep) int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    scoped(fd_closep) int fd =
+        dir_fd < 0 ? -1 : fs_open_beneath(dir_fd, path, O_PATH, 0, FS_NO_LINKS);
+
+    return fd >= 0;
+}
+
 static void check_file(const char *path, const char *dir, struct migration *migration)
 {
     scoped(mem_freep) char *own = path_join(dir, migration->reference_file);
@@ -98,9 +108,12 @@ static void check_file(const char *path, const char *dir, struct migration *migr
         .name = path_base(migration->reference_file), .task = path, .own = own};
     struct stat status;
 
-    if (lstat(own, &status) != 0 || !S_ISREG(status.st_mode))
+    if (lstat(own, &status) != 0 || !S_ISREG(status.st_mode) ||
+        !is_reached_without_links(dir, migration->reference_file))
         str_list_add_take(&migration->refused,
-                          str_format("the reference's file '%s' is no regular file", own));
+                          str_format("the reference's file '%s' is no regular file, or lies "
+                                     "behind a link",
+                                     own));
     else
         look_below(&mentions, dir, 0);
     if (mentions.looked_at > MIGRATE_FILES_MAX)
@@ -153,10 +166,18 @@ int migrate_apply(const char *path, const struct migration *migration, struct er
     scoped(mem_freep) char *old = path_join(dir, migration->reference_file);
     scoped(mem_freep) char *folder = path_join(dir, migration->reference_folder);
     scoped(mem_freep) char *moved = path_join(folder, path_base(old));
+    /* The folder that it is in, by descriptor: no link that takes its place later is followed. */
+    scoped(mem_freep) char *inside = path_dir(migration->reference_file);
+    scoped(fd_closep) int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    scoped(fd_closep) int from_fd =
+        dir_fd < 0 ? -1 : fs_open_beneath(dir_fd, inside, O_PATH | O_DIRECTORY, 0, FS_NO_LINKS);
 
+    if (from_fd < 0)
+        return error_set(err, ERROR_USER, "the folder of '%s' cannot be opened without a link",
+                         old);
     if (mkdir(folder, 0777) != 0)
         return error_errno_as(err, ERROR_USER, errno, "cannot make '%s'", folder);
-    if (link(old, moved) != 0) {
+    if (linkat(from_fd, path_base(old), AT_FDCWD, moved, 0) != 0) {
         int saved = errno;
 
         (void)rmdir(folder); /* it was made a moment ago */
@@ -168,7 +189,7 @@ int migrate_apply(const char *path, const struct migration *migration, struct er
         undo(folder, moved);
         return r;
     }
-    if (unlink(old) != 0)
+    if (unlinkat(from_fd, path_base(old), 0) != 0)
         return error_errno_as(err, ERROR_USER, errno, "cannot remove '%s', which is '%s' now", old,
                               moved);
     return 0;

@@ -1,5 +1,10 @@
 /* What a grading or harness cell is made of. */
+#include "broker/broker.h"
 #include "run/grade_cell_internal.h"
+
+/* For the kept file, its folders, and what of a page each of them takes. */
+#define KEPT_ROOM_BYTES (BROKER_LOG_BYTES_MAX + ((uint64_t)1 << 20))
+#define KEPT_ROOM_INODES 16
 
 enum cell_role grade_cell_role(const struct grade_cell *cell)
 {
@@ -131,6 +136,11 @@ int grade_cell_fill(const struct grade_cell *cell, struct cell_spec *spec, struc
     const struct grade_cell_options *options = &cell->options;
     int r = fill_system(cell, spec, err);
 
+    /* An agent that fills its workspace must not keep the log of its calls out. */
+    if (options->kept_path != NULL) {
+        spec->limits.disk_bytes += KEPT_ROOM_BYTES;
+        spec->limits.inodes += KEPT_ROOM_INODES;
+    }
     if (r == 0)
         r = add_private(cell, spec, err);
     if (r == 0 && options->program != NULL)

@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "base/message.h"
+#include "base/str.h"
 #include "broker/broker.h"
 #include "broker/call_frame.h"
 #include "task/task_private.h"
@@ -211,8 +212,17 @@ int mocks_close(const struct trial_job *job, struct trial_record *record, struct
 }
 
 /* The path stands in the list, whose items are paths or {path}. */
+static bool is_at_or_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+
+    return str_starts(path, folder) && (path[length] == '\0' || path[length] == '/');
+}
+
+/* The path itself, a folder above it, or something beside it in that folder. */
 static bool has_path(const json_t *list, const char *path)
 {
+    scoped(mem_freep) char *folder = path_dir(path);
     size_t i;
     json_t *item;
 
@@ -220,7 +230,7 @@ static bool has_path(const json_t *list, const char *path)
         const char *found =
             json_is_string(item) ? json_string_value(item) : json_get_text(item, "path");
 
-        if (str_equal(found, path))
+        if (found != NULL && is_at_or_below(found, folder))
             return true;
     }
     return false;
@@ -244,8 +254,8 @@ int mocks_note_forged(const struct trial_job *job, struct trial_record *record, 
         return 0;
     json_push(json_object_get(record->mocks, "forged"), json_text(MOCKS_LOG, strlen(MOCKS_LOG)));
     str_list_add(&record->integrity_reasons,
-                 "attempt: the agent wrote " MOCKS_LOG ", the log of calls, itself; it was put "
-                 "aside");
+                 "attempt: the agent wrote where " MOCKS_LOG ", the log of calls, belongs; the log "
+                 "was laid over it");
     return 0;
 }
 

@@ -457,7 +457,10 @@ static bool has_phase(const struct trial_record *record, const char *name)
     return false;
 }
 
-/* In a cell like the graders', over what the agent left, or over the staged view when it left none.
+/*
+ * In a cell like the graders', over what the agent left, or over the staged view when it left none.
+ * On the bare host always over the staged view: nothing of the agent's may lie where a step's
+ * program takes it for settings (`git status` runs what .git/config names).
  */
 static int run_after(const struct trial_job *job, struct trial_record *record, struct error **err)
 {
@@ -468,18 +471,19 @@ static int run_after(const struct trial_job *job, struct trial_record *record, s
         openat(job->dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     scoped(fd_closep) int log_fd = mocks_log_open(job->dir_fd);
     scoped(mem_freep) char *input_dir = trial_input_dir(job);
+    bool is_bare = job->bare_host != NULL;
     struct grade_cell_options options = {
-        .monitor = job->bare_host != NULL ? job->bare_host : job->monitor,
-        .kept_path = log_fd < 0 ? NULL : MOCKS_LOG,
+        .monitor = is_bare ? job->bare_host : job->monitor,
+        .kept_path = is_bare || log_fd < 0 ? NULL : MOCKS_LOG,
         .kept_fd = log_fd,
         .view = job->view,
         .private_stage = job->private_stage,
         .suite_variables = &task->suite_variables,
         .suite_root = task->suite_root,
         .input_dir = input_dir,
-        .operator_env = job->bare_host != NULL,
-        .tar_fd = changes_fd < 0 ? -1 : tar_fd,
-        .changes_fd = tar_fd < 0 ? -1 : changes_fd,
+        .operator_env = is_bare,
+        .tar_fd = is_bare || changes_fd < 0 ? -1 : tar_fd,
+        .changes_fd = is_bare || tar_fd < 0 ? -1 : changes_fd,
         .events_fd = -1,
     };
     scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);

@@ -97,17 +97,19 @@ case_trusted_steps_run_on_the_bare_host_and_it_is_said() {
   local mark=$PWD/mark
   mkdir -m 777 mark
   make_suite "pre_run: [{command: 'echo \$OPERATOR >$mark/pre; rm m/answers.txt; echo \$OPERATOR >made'}]
-post_run: [{command: 'cat made seen >$mark/post'}]
+post_run: [{command: 'ls -A m >$mark/post; ls seen planted made >>$mark/post 2>/dev/null'}]
 $FOUND" <<'E2'
 #!/bin/sh
 cat made >seen
 ls m >>seen
+touch planted
 E2
   chmod 755 . suite
   OPERATOR=0451 cb run suite --suite-root suite --run-dir run --trust-host-steps
   expect_status 0
   [ "$(cat mark/pre)" = 0451 ] || fail "the step did not reach the host"
-  printf '0451\n0451\ntool\n' | cmp - mark/post || fail "what was left is not what post_run saw: $(cat mark/post)"
+  # There nothing of the agent's meets a program of the host's: it is as it was staged.
+  [ "$(tr '\n' ' ' <mark/post)" = 'answers.txt tool ' ] || fail "post_run saw: $(cat mark/post)"
   expect_text err 'on the bare host'
   [ "$(jq -c '[.steps[] | .runs_in]' run/trials/default/t/00/trial.json)" = '["bare host","bare host"]' ] || fail "$(jq -c .steps run/trials/default/t/00/trial.json)"
   jq -r '.integrity.reasons[]' run/trials/default/t/00/trial.json >reasons
@@ -198,7 +200,7 @@ E2
     fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
   [ "$(jq -c '[.criteria[].passed]' run/trials/default/t/00/trial.json)" = '[false,true,true,true]' ] || fail "$(jq -c .criteria run/trials/default/t/00/trial.json)"
   jq -r '.integrity.reasons[]' run/trials/default/t/00/trial.json >reasons
-  expect_text reasons 'attempt: the agent wrote cli_mocks/calls.jsonl'
+  expect_text reasons 'attempt: the agent wrote where cli_mocks/calls.jsonl'
   # A link in its place leads nowhere.
   rm -r run
   cat >suite/agent.sh <<'E2'
@@ -210,6 +212,29 @@ E2
 }
 
 # An agent that speaks to the socket itself: nonsense, a flood of it, calls of its own, a stand-in that is killed.
+# The folder of the log is the agent's, closed; or there is no room for the log. Each time a guard must still see the call.
+case_the_log_reaches_graders_whatever_the_agent_left() {
+  local way
+  for way in 'mkdir -m 000 cli_mocks' \
+    'mkdir cli_mocks; touch cli_mocks/calls.jsonl; chmod 000 cli_mocks' \
+    'dd if=/dev/zero of=big bs=64k 2>/dev/null; dd if=/dev/zero bs=1 count=4096 >>big 2>/dev/null; mkdir d && while : >d/$((i += 1)); do :; done 2>/dev/null; true'; do
+    rm -rf run suite
+    make_suite 'success_criteria:
+  - {type: run_command, command: "! grep -q other cli_mocks/calls.jsonl", description: a guard of its own}
+  - {type: cli_called, tool: uip, verb: other, max_count: 0, description: a guard}' "$RECORD, limits: {max_disk_mb: 1, max_inodes: 60}" <<E2
+#!/bin/sh
+uip other
+$way
+E2
+    run_suite
+    expect_status 1
+    [ "$(jq -c '[.criteria[] | .passed, .error]' run/trials/default/t/00/trial.json)" = '[false,null,false,null]' ] ||
+      fail "$way: $(jq -c .criteria,.error run/trials/default/t/00/trial.json)"
+    grep -q 'Permission denied' run/trials/default/t/00/grade/* 2>/dev/null && fail "$way: the log is closed"
+  done
+  return 0
+}
+
 case_a_cell_that_speaks_by_hand_is_bounded_and_counted() {
   need python3
   make_suite 'success_criteria:
@@ -253,5 +278,6 @@ main an_authors_mock_is_first_on_path_and_executable_there_only:user a_sealing_s
   steps_run_in_the_agents_cell_with_what_the_agent_gets:user a_failing_step_of_the_agents_cell_is_an_error_before_the_agent \
   trusted_steps_run_on_the_bare_host_and_it_is_said:user an_interrupt_ends_a_step_and_the_teardown_runs \
   recorded_programs_answer_from_outside_and_calls_are_graded:user neither_answers_nor_log_are_in_the_cell:user \
+  the_log_reaches_graders_whatever_the_agent_left:user \
   a_forged_log_is_put_aside_and_noted:user a_cell_that_speaks_by_hand_is_bounded_and_counted:user \
   a_recorded_program_that_is_there_twice_is_an_error

@@ -262,6 +262,10 @@ case_a_failed_command_names_its_cell() {
   [ "$(cat out)" = 'said\x1b[2J' ] || fail "not escaped: $(cat -A out)"
   cb show run/trials/default/t/00 --stderr
   expect_text out moaned
+  rm run/trials/default/t/00/agent.stderr
+  cb show run/trials/default/t/00 --stderr
+  expect_status 0
+  [ ! -s out ] || fail "something of nothing: $(cat out)"
 }
 
 case_each_command_has_a_fresh_home_and_tmp() {
