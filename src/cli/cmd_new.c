@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "base/term.h"
 #include "cli/commands.h"
 #include "cli/print.h"
 
@@ -36,7 +37,7 @@ static const char task_yaml[] =
     "run_limits:\n"
     "  task_timeout: 300 # seconds\n"
     "\n"
-    "# All of them must reach their pass_threshold (0.9 unless set).\n"
+    "# All of them but those of weight 0 must reach their pass_threshold (0.9 unless set).\n"
     "success_criteria:\n"
     "  - type: file_exists\n"
     "    description: sorted.txt was written\n"
@@ -44,7 +45,11 @@ static const char task_yaml[] =
     "    weight: 0 # only informs\n"
     "  - type: run_command\n"
     "    description: sorted.txt has the words as they should be\n"
-    "    # In a cell of its own, with what the agent left as working directory.\n"
+    "    # In a cell of its own, with what the agent left as working directory. A grader that "
+    "runs\n"
+    "    # the agent's program does so by `as-candidate PROGRAM`, which sees neither reference "
+    "nor\n"
+    "    # grader (docs/grading.md).\n"
     "    command: sh \"$TASK_DIR/grade.sh\"\n";
 
 static const struct {
@@ -123,7 +128,14 @@ static int run(const struct arguments *arguments, struct error **err)
             print_error(error);
         return r;
     }
-    buf_format(&text, "%s/task.yaml\n", path); /* plain characters but for the folder's own path */
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        scoped(mem_freep) char *file = path_join(path, files[i].path);
+
+        term_quote(&text, file, strlen(file), TERM_ONE_LINE);
+        buf_char(&text, '\n');
+    }
+    buf_text_append(&text,
+                    "next: closedbook check FOLDER; closedbook run FOLDER -T script:AGENT\n");
     return arguments->is_quiet ? 0 : print_out(&text, err);
 }
 

@@ -26,7 +26,7 @@ static char *known_names(const struct loader *loader, const char *dir)
     scoped(buf_done) struct buf buf = {0};
 
     if (list == NULL)
-        return str_dup("there is no such folder");
+        return str_dup("there is no such folder; --suite-root names where the suite is");
     (void)take_fd(&fd); /* closedir() closes it */
     for (const struct dirent *entry = readdir(list); entry != NULL; entry = readdir(list)) {
         if (str_ends(entry->d_name, ".yaml"))
