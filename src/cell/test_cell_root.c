@@ -293,11 +293,14 @@ static void lets_root_change_a_copy_of_its_root_alone(void **state)
     }
 }
 
-/* Ids that it has in plenty are no way past the limit of processes. */
+/*
+ * Ids that it has in plenty are no way past the limit of processes: what an id of its own does not
+ * count, the cgroup does, which has 64 more for a cell's init and its candidates.
+ */
 static void counts_processes_whatever_their_ids(void **state)
 {
     static const char command[] =
-        "i=1; while [ $i -le 60 ]; do setpriv --reuid $i --clear-groups sleep 100 2>/dev/null & "
+        "i=1; while [ $i -le 150 ]; do setpriv --reuid $i --clear-groups sleep 100 2>/dev/null & "
         "i=$((i + 1)); done; echo unlimited";
     struct fixture_output output = {0};
     struct cell *cell = NULL;
@@ -315,9 +318,9 @@ static void counts_processes_whatever_their_ids(void **state)
         assert_done(fixture_run(&fixture, &spec, &cell, &output, &err), &err);
         assert_done(cell_end(cell, &receipt, &err), &err);
         if (limited)
-            assert_in_range(receipt.processes, 1, 59);
+            assert_in_range(receipt.processes, 1, 10 + 64);
         else
-            assert_in_range(receipt.processes, 60, 61);
+            assert_in_range(receipt.processes, 150, 151);
         fixture_output_done(&output);
         cell_free(cell);
     }
