@@ -14,14 +14,21 @@ struct broker {
     int pidfd; /* -1: not ours to wait for */
 };
 
+static int make_pair(int ends[2], struct error **err)
+{
+    int r = message_pair(ends);
+
+    return r < 0 ? error_errno(err, -r, "cannot make a socket for the broker") : 0;
+}
+
 int broker_start(const char *program, struct broker **ret, struct error **err)
 {
     const char *const argv[] = {program, NULL};
     int ends[2];
-    int r = message_pair(ends);
+    int r = make_pair(ends, err);
 
     if (r < 0)
-        return error_errno(err, -r, "cannot make a socket for the broker");
+        return r;
     scoped(fd_closep) int ours = ends[0];
     scoped(fd_closep) int theirs = ends[1];
     const int fds[] = {-1, -1, STDERR_FILENO, theirs};
@@ -44,10 +51,10 @@ int broker_connect(struct broker *broker, int *ret, struct error **err)
 {
     const struct broker_request hello = {.magic = BROKER_MAGIC};
     int ends[2];
-    int r = message_pair(ends);
+    int r = make_pair(ends, err);
 
     if (r < 0)
-        return error_errno(err, -r, "cannot make a socket for the broker");
+        return r;
     scoped(fd_closep) int ours = ends[0];
     scoped(fd_closep) int theirs = ends[1];
 

@@ -79,18 +79,6 @@ static void reply(const struct trial *trial, const struct error *problem)
     (void)!message_send(trial->channel, &message, sizeof(message), NULL, 0);
 }
 
-/* What still waits in the cell's queue when the cell is gone was called, too. */
-static void close_mocks(struct trial *trial, char *frame)
-{
-    if (trial->listener >= 0)
-        trial_accept(trial);
-    for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
-        if (trial->clients[i].fd >= 0)
-            trial_read(trial, &trial->clients[i], frame);
-    }
-    trial_end(trial);
-}
-
 /* False: the trial is over. */
 static bool obey(struct server *server, struct trial *trial)
 {
@@ -106,10 +94,12 @@ static bool obey(struct server *server, struct trial *trial)
         close_all(fds, r < 0 ? 0 : count);
         return false;
     }
-    if (request.kind == BROKER_OPEN)
+    if (request.kind == BROKER_OPEN) {
         (void)!open_mocks(trial, fds, count, &problem); /* said in the reply */
-    else
-        close_mocks(trial, server->frame);
+    } else {
+        trial_drain(trial, server->frame);
+        trial_end(trial);
+    }
     for (size_t i = 0; i < count; i++)
         fd_closep(&fds[i]);
     reply(trial, problem);
@@ -143,7 +133,7 @@ static bool serve(struct server *server, struct trial *trial, const struct pollf
             trial_read(trial, &trial->clients[i], server->frame);
     }
     if (polls[1].revents != 0)
-        trial_accept(trial);
+        (void)trial_accept(trial); /* the rest at the next look */
     return polls[0].revents == 0 || obey(server, trial);
 }
 

@@ -34,12 +34,14 @@ struct server {
 
 void trial_init(struct trial *trial, int channel) nonnull(1);
 void trial_free(struct trial *trial) nonnull(1);
-/* Takes new connections from its cell while there is room. */
-void trial_accept(struct trial *trial) nonnull(1);
+/* Takes new connections from its cell while there is room, some at a time; how many it took. */
+size_t trial_accept(struct trial *trial) nonnull(1);
 /* A datagram, or the end, of one of them. frame: room for the largest, and a byte. */
 void trial_read(struct trial *trial, struct client *client, char *frame) nonnull(1, 2, 3);
 /* Drops those that have not made their call in time. */
 void trial_drop_late(struct trial *trial, uint64_t now_ns) nonnull(1);
+/* The cell is gone: reads what its programs still said, those that nobody had accepted, too. */
+void trial_drain(struct trial *trial, char *frame) nonnull(1, 2);
 /* Nothing more is answered; what is under way is logged as it is. */
 void trial_end(struct trial *trial) nonnull(1);
 

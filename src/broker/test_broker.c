@@ -322,10 +322,77 @@ static void the_broker_opens_no_file(void **state)
     assert_int_equal(reach_of_child(true), 0);
 }
 
+/* The only child of this test: what /proc says of it. */
+static void tell_of_broker(char *ret, size_t size)
+{
+    scoped(buf_done) struct buf children = {0};
+    scoped(mem_freep) char *list = str_format("/proc/self/task/%d/children", getpid());
+    struct buf text = {0};
+
+    assert_int_equal(fs_read_file(AT_FDCWD, list, 100, &children, NULL), 0);
+    scoped(mem_freep) char *path = str_format(
+        "/proc/%.*s/status", (int)strcspn(buf_text(&children), " "), buf_text(&children));
+
+    assert_int_equal(fs_read_file(AT_FDCWD, path, 65536, &text, NULL), 0);
+    (void)snprintf(ret, size, "%.13s", strstr(buf_text(&text), "NoNewPrivs:"));
+    buf_done(&text);
+}
+
+/* That the program does what the function does: it has answered, so it must be confined. */
+static void the_program_confines_itself_before_it_answers(void **state)
+{
+    struct fixture fixture;
+    char given[32];
+
+    (void)state;
+    start(&fixture);
+    tell_of_broker(given, sizeof(given));
+    assert_string_equal(given, "NoNewPrivs:\t1");
+    stop(&fixture);
+    scoped(buf_done) struct buf own = {0};
+
+    /* The control: it has that from nobody. */
+    assert_int_equal(fs_read_file(AT_FDCWD, "/proc/self/status", 65536, &own, NULL), 0);
+    assert_non_null(strstr(buf_text(&own), "NoNewPrivs:\t0"));
+}
+
+/* More than are served at a time, from a cell that ended before anyone took them. */
+static void calls_that_still_waited_count(void **state)
+{
+    scoped(buf_done) struct buf log = {0};
+    struct fixture fixture;
+    enum { HELD = BROKER_CLIENTS_MAX, WAITING = 60 };
+    int held[HELD], waiting[WAITING];
+    char text[64];
+
+    (void)state;
+    start(&fixture);
+    for (size_t i = 0; i < HELD; i++) {
+        held[i] = connect_cell(&fixture);
+        send_call(held[i], "real");
+        assert_int_equal(receive(held[i], text, sizeof(text)), ANSWER_PASS);
+    }
+    for (size_t i = 0; i < WAITING; i++) {
+        waiting[i] = connect_cell(&fixture);
+        send_call(waiting[i], "uip list");
+    }
+    struct broker_result result = finish(&fixture, &log);
+
+    assert_int_equal(result.calls, HELD + WAITING);
+    assert_int_equal(result.unreported, HELD);
+    for (size_t i = 0; i < WAITING; i++)
+        (void)close(waiting[i]); /* the cell is gone */
+    for (size_t i = 0; i < HELD; i++)
+        (void)close(held[i]); /* likewise */
+    stop(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_broker_opens_no_file),
+        cmocka_unit_test(the_program_confines_itself_before_it_answers),
+        cmocka_unit_test(calls_that_still_waited_count),
         cmocka_unit_test(answers_by_the_table_and_logs_each_call),
         cmocka_unit_test(hands_on_to_the_real_program_and_hears_of_its_end),
         cmocka_unit_test(what_is_no_call_is_refused_and_counted),

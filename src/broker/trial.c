@@ -189,20 +189,23 @@ static struct client *free_client(struct trial *trial)
     return NULL;
 }
 
-void trial_accept(struct trial *trial)
+size_t trial_accept(struct trial *trial)
 {
-    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+    size_t count = 0;
+
+    for (; count < ACCEPT_AT_ONCE; count++) {
         struct client *client = free_client(trial);
 
         if (client == NULL)
-            return;
+            return count;
         int fd = accept4(trial->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0)
-            return;
+            return count;
         *client =
             (struct client){.fd = fd, .deadline_ns = clock_ns() + BROKER_PATIENCE_MS * NS_PER_MS};
     }
+    return count;
 }
 
 void trial_read(struct trial *trial, struct client *client, char *frame_bytes)
@@ -243,12 +246,28 @@ void trial_drop_late(struct trial *trial, uint64_t now_ns)
     }
 }
 
-void trial_end(struct trial *trial)
+static void lose_all(struct trial *trial)
 {
     for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
         if (trial->clients[i].fd >= 0)
             lose(trial, &trial->clients[i]);
     }
+}
+
+void trial_drain(struct trial *trial, char *frame)
+{
+    do {
+        for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
+            if (trial->clients[i].fd >= 0)
+                trial_read(trial, &trial->clients[i], frame);
+        }
+        lose_all(trial);
+    } while (trial->listener >= 0 && trial_accept(trial) > 0);
+}
+
+void trial_end(struct trial *trial)
+{
+    lose_all(trial);
     fd_closep(&trial->listener);
     fd_closep(&trial->log_fd);
     trial->listener = trial->log_fd = -1;

@@ -11,11 +11,9 @@
 #include "stage/stage.h"
 
 #define KEY_FORMAT "closedbook/env/1"
-#define KEY_BYTES_MAX 256
 #define INSTALL_MS 600000
 #define SAID_BYTES_MAX ((size_t)64 << 10)
 #define TAIL_BYTES 600
-#define ANSWER_BYTES_MAX ((size_t)4096)
 #define PYTHON_PATH "/run/env/python"
 #define NODE_PATH "/run/env/node"
 
@@ -240,44 +238,13 @@ static int install_in(const struct making *making, struct cell *cell, struct err
     return how == CELL_EXITED && end.exit_code == 0 ? 0 : complain(making, how, &end, &said, err);
 }
 
-/* What the ended cell's workspace holds becomes an entry of the store. */
-static int keep_workspace(const struct making *making, const struct cell *cell, struct layer *ret,
-                          struct error **err)
-{
-    const struct root_source *from = making->source->from;
-    static const char *const args[] = {"add", "--collected", "--keep-links", "--sync", NULL};
-    scoped(draft_done) struct draft draft = {.lease = LEASE_NONE, .fd = -1};
-    scoped(buf_done) struct buf answer = {.max_bytes = ANSWER_BYTES_MAX};
-    scoped(json_freep) json_t *json = NULL;
-    struct worker_job job = {
-        .args = args,
-        .collect_cell_id = cell_id(cell),
-        .output_max_bytes = ANSWER_BYTES_MAX,
-    };
-    struct sha256 root;
-    int r = draft_start(from->store, STORE_PUBLIC, &draft, err);
-
-    if (r < 0)
-        return r;
-    job.mounts[job.mount_count++] = (struct cell_mount){.fd = draft.fd, .writable = true};
-    r = worker_run(from->monitor, &job, &answer, err);
-    if (r == 0)
-        r = json_parse("the worker's answer", buf_text(&answer), answer.size_bytes, &json, err);
-    if (r < 0)
-        return r;
-    const char *text = json_get_text(json, "root");
-
-    if (text == NULL || !sha256_parse(text, &root))
-        return error_set(err, ERROR_BUG, "the worker's answer makes no sense");
-    return draft_publish(&draft, &root, ret, err);
-}
-
 static int install(const struct making *making, struct layer *ret, struct error **err)
 {
     const struct env_source *source = making->source;
     scoped(cell_freep) struct cell *cell = NULL;
     scoped(layer_done) struct layer merged = {.tree_fd = -1};
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
+    static const char *const args[] = {"add", "--collected", "--keep-links", "--sync", NULL};
     static const char passwd[] = "root:x:0:0:root:/root:/usr/sbin/nologin\n";
     struct cell_receipt receipt;
     int r = 0;
@@ -303,29 +270,10 @@ static int install(const struct making *making, struct layer *ret, struct error 
         r = install_in(making, cell, err);
     if (r == 0)
         r = cell_end(cell, &receipt, err);
-    return r < 0 ? r : keep_workspace(making, cell, ret, err);
-}
-
-/* 1: there is none yet. */
-static int find_by_key(struct store *store, const char *key, struct layer *ret, struct error **err)
-{
-    scoped(buf_done) struct buf text = {0};
-    struct sha256 root;
-
-    if (fs_read_file(store->keys_fd, key, KEY_BYTES_MAX, &text, NULL) < 0 ||
-        !sha256_parse(buf_text(&text), &root))
-        return 1;
-    return store_find(store, &(struct lookup){.half = STORE_PUBLIC, .root = &root}, ret, err);
-}
-
-static int save_key(struct store *store, const char *key, const struct layer *layer,
-                    struct error **err)
-{
-    char text[SHA256_HEX_CHARS + 1];
-
-    sha256_format(&layer->root, text);
-    return fs_write_atomic(store->keys_fd, key,
-                           &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC}, err);
+    return r < 0 ? r
+                 : store_add_collected(
+                       &(struct collected){source->from->store, source->from->monitor, cell, args},
+                       ret, err);
 }
 
 static int install_over(const struct making *making, struct layer *ret, struct error **err)
@@ -349,6 +297,8 @@ static int find_or_install(struct making *making, struct layer *ret, struct erro
     struct store *store = making->source->from->store;
     const struct str_list *packages = &making->source->wanted->packages;
     char key[SHA256_HEX_CHARS + 1];
+    struct sha256 root;
+    const struct lookup lookup = {.half = STORE_PUBLIC, .root = &root};
     int r = 0;
 
     for (size_t i = 0; i < packages->count && r == 0; i++)
@@ -356,11 +306,11 @@ static int find_or_install(struct making *making, struct layer *ret, struct erro
     if (r == 0)
         r = make_key(making, key, err);
     if (r == 0)
-        r = find_by_key(store, key, ret, err);
+        r = store_key_read(store, key, &root) != 0 ? 1 : store_find(store, &lookup, ret, err);
     if (r != 1)
         return r;
     r = install_over(making, ret, err);
-    return r < 0 ? r : save_key(store, key, ret, err);
+    return r < 0 ? r : store_key_save(store, key, &ret->root, err);
 }
 
 /* --- both ------------------------------------------------------------------------------------- */

@@ -54,6 +54,12 @@ struct lookup {
 must_check int store_find(struct store *store, const struct lookup *lookup, struct layer *ret,
                           struct error **err) nonnull(1, 2, 3);
 
+/* What was staged under a key by any process: its root. 0: found; 1: not, or it makes no sense. */
+must_check int store_key_read(const struct store *store, const char *name, struct sha256 *ret)
+    nonnull(1, 2, 3);
+must_check int store_key_save(const struct store *store, const char *name,
+                              const struct sha256 *root, struct error **err) nonnull(1, 2, 3);
+
 /* What this process staged under a key; NULL: nothing. */
 const struct memo *store_memo_find(const struct store *store, const struct sha256 *key)
     nonnull(1, 2);
@@ -73,8 +79,22 @@ must_check int draft_start(struct store *store, enum store_half half, struct dra
 /* Makes it the entry of that digest, or drops it when there is one already; *ret is the entry. */
 must_check int draft_publish(struct draft *draft, const struct sha256 *root, struct layer *ret,
                              struct error **err) nonnull(1, 2, 3);
+/* The root that a worker says it wrote into a draft. */
+#define DRAFT_ANSWER_BYTES_MAX ((size_t)64 << 10)
+must_check int draft_answer(const struct buf *answer, struct sha256 *ret, struct error **err)
+    nonnull(1, 2);
 /* Removes what was not published. */
 void draft_done(struct draft *draft) nonnull(1);
 /* Writes manifest.jsonl of a draft made by us and syncs it (public half). */
 must_check int draft_seal(struct draft *draft, const struct manifest *manifest, struct error **err)
     nonnull(1, 2);
+
+/* An ended cell whose workspace becomes an entry of the public half. */
+struct collected {
+    struct store *store;
+    struct monitor *monitor;
+    const struct cell *cell;
+    const char *const *args; /* of the worker: "add", "--collected", ..., NULL */
+};
+must_check int store_add_collected(const struct collected *from, struct layer *ret,
+                                   struct error **err) nonnull(1, 2);

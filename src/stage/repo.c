@@ -16,8 +16,6 @@
 #define OBJECTS_TARGET "/run/closedbook/objects" /* as repo.sh has it */
 #define SAID_BYTES_MAX ((size_t)64 << 10)
 #define TAIL_BYTES_MAX 400
-#define ANSWER_BYTES_MAX ((size_t)64 << 10)
-#define KEY_TEXT_BYTES_MAX 256
 #define NS_PER_MS UINT64_C(1000000)
 #define EXIT_REFUSED 3 /* of repo.sh */
 /* In every key: a change of what is made must not find what an older version made. */
@@ -57,27 +55,6 @@ static void make_key(const struct task_source *source, char ret[static SHA256_HE
     struct sha256 digest = sha256_stream_end(stream);
 
     sha256_format(&digest, ret);
-}
-
-/* 0: found; 1: not. A key that leads nowhere is as good as none. */
-static int find(struct store *store, const char *key, struct layer *ret, struct error **err)
-{
-    scoped(buf_done) struct buf text = {0};
-    struct sha256 root;
-
-    if (fs_read_file(store->keys_fd, key, KEY_TEXT_BYTES_MAX, &text, NULL) < 0 ||
-        !sha256_parse(buf_text(&text), &root))
-        return 1;
-    return store_find(store, &(struct lookup){.half = STORE_PUBLIC, .root = &root}, ret, err);
-}
-
-static int save(struct store *store, const char *key, const struct sha256 *root, struct error **err)
-{
-    char text[SHA256_HEX_CHARS + 1];
-
-    sha256_format(root, text);
-    return fs_write_atomic(store->keys_fd, key,
-                           &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC}, err);
 }
 
 /* --- the objects */
@@ -210,41 +187,13 @@ static int make(const struct repo_source *from, int objects_fd, struct cell **re
 
 /* --- into the store */
 
-static int copy(const struct repo_source *from, const struct cell *cell, const struct draft *draft,
-                struct sha256 *ret, struct error **err)
+static int make_and_add(const struct repo_source *from, struct layer *ret, struct error **err)
 {
     scoped(mem_freep) char *bytes = str_format("--max-bytes=%ju", (uintmax_t)REPO_BYTES_MAX);
     scoped(mem_freep) char *entries = str_format("--max-entries=%ju", (uintmax_t)REPO_ENTRIES_MAX);
     const char *const args[] = {"add", "--collected", "--sync", bytes, entries, NULL};
-    const struct worker_job job = {
-        .args = args,
-        .mounts = {{.fd = draft->fd, .writable = true}},
-        .mount_count = 1,
-        .collect_cell_id = cell_id(cell),
-        .fd_count = 3,
-        .output_max_bytes = ANSWER_BYTES_MAX,
-    };
-    scoped(buf_done) struct buf answer = {.max_bytes = ANSWER_BYTES_MAX};
-    scoped(json_freep) json_t *json = NULL;
-    int r = worker_run(from->monitor, &job, &answer, err);
-
-    if (r == 0)
-        r = json_parse("the worker's answer", buf_text(&answer), answer.size_bytes, &json, err);
-    if (r < 0)
-        return r;
-    const char *root = json_get_text(json, "root");
-
-    if (root == NULL || !sha256_parse(root, ret))
-        return error_set(err, ERROR_BUG, "the worker's answer makes no sense");
-    return 0;
-}
-
-static int make_and_add(const struct repo_source *from, struct layer *ret, struct error **err)
-{
-    scoped(draft_done) struct draft draft = {.lease = LEASE_NONE, .fd = -1};
     scoped(cell_freep) struct cell *cell = NULL;
     scoped(fd_closep) int objects_fd = -1;
-    struct sha256 root;
 
     if (from->monitor == NULL)
         return error_set(err, ERROR_BUG, "a repository that cannot be made here");
@@ -256,26 +205,26 @@ static int make_and_add(const struct repo_source *from, struct layer *ret, struc
 
     if (r == 0)
         r = make(from, objects_fd, &cell, err);
-    if (r == 0)
-        r = draft_start(from->store, STORE_PUBLIC, &draft, err);
-    if (r == 0)
-        r = copy(from, cell, &draft, &root, err);
-    if (r == 0)
-        r = draft_publish(&draft, &root, ret, err);
-    return r;
+    return r < 0 ? r
+                 : store_add_collected(&(struct collected){from->store, from->monitor, cell, args},
+                                       ret, err);
 }
 
 int repo_add(const struct repo_source *source, struct layer *ret, struct error **err)
 {
     char key[SHA256_HEX_CHARS + 1];
+    struct sha256 root;
 
     make_key(source->source, key);
-    int r = find(source->store, key, ret, err);
+    const struct lookup lookup = {.half = STORE_PUBLIC, .root = &root};
+    int r = store_key_read(source->store, key, &root) != 0
+                ? 1
+                : store_find(source->store, &lookup, ret, err);
 
     if (r == 1) {
         r = make_and_add(source, ret, err);
         if (r == 0)
-            r = save(source->store, key, &ret->root, err);
+            r = store_key_save(source->store, key, &ret->root, err);
     }
     return r < 0 ? error_wrap(err, r, "cannot stage the repository '%s'", source->source->path) : 0;
 }

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "stage/internal.h"
 
 #define MANIFEST_BYTES_MAX BUF_BYTES_MAX
 #define DRAFT_RANDOM_BYTES 8
+#define KEY_TEXT_BYTES_MAX 256
 
 char *store_default_root(void)
 {
@@ -217,6 +219,25 @@ int store_get(struct store *store, enum store_half half, const struct sha256 *ro
     return error_set(err, ERROR_SYSTEM, "the store has no entry %s", name);
 }
 
+int store_key_read(const struct store *store, const char *name, struct sha256 *ret)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    if (fs_read_file(store->keys_fd, name, KEY_TEXT_BYTES_MAX, &text, NULL) < 0)
+        return 1;
+    return sha256_parse(buf_text(&text), ret) ? 0 : 1;
+}
+
+int store_key_save(const struct store *store, const char *name, const struct sha256 *root,
+                   struct error **err)
+{
+    char text[SHA256_HEX_CHARS + 1];
+
+    sha256_format(root, text);
+    return fs_write_atomic(store->keys_fd, name,
+                           &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC}, err);
+}
+
 int draft_start(struct store *store, enum store_half half, struct draft *ret, struct error **err)
 {
     scoped(mem_freep) char *name = random_hex(DRAFT_RANDOM_BYTES);
@@ -242,6 +263,20 @@ void draft_done(struct draft *draft)
     if (lease_drop(&draft->lease, &err) < 0)
         log_warn("a half-made entry stays in the store until the next command: %s",
                  error_message(err));
+}
+
+int draft_answer(const struct buf *answer, struct sha256 *ret, struct error **err)
+{
+    scoped(json_freep) json_t *json = NULL;
+    int r = json_parse("the worker's answer", buf_text(answer), answer->size_bytes, &json, err);
+
+    if (r < 0)
+        return r;
+    const char *root = json_get_text(json, "root");
+
+    if (root == NULL || !sha256_parse(root, ret))
+        return error_set(err, ERROR_BUG, "the worker's answer makes no sense");
+    return 0;
 }
 
 int draft_seal(struct draft *draft, const struct manifest *manifest, struct error **err)

@@ -8,7 +8,6 @@
 #include "collect/tree.h"
 #include "stage/internal.h"
 
-#define ANSWER_BYTES_MAX ((size_t)64 << 10)
 #define KEY_TEXT_BYTES_MAX 256
 /* In every key: a change of what staging does must not find what an older version staged. */
 #define KEY_FORMAT "closedbook/stage/1"
@@ -129,7 +128,7 @@ static int run_worker(const struct request *request, const struct str_list *args
         .args = (const char *const *)args->items,
         .fds = {-1, -1, -1, single ? request->source->fd : -1},
         .fd_count = single ? 4 : 3,
-        .output_max_bytes = ANSWER_BYTES_MAX,
+        .output_max_bytes = DRAFT_ANSWER_BYTES_MAX,
     };
 
     if (!single)
@@ -161,7 +160,7 @@ static int stat_source(const struct request *request, struct sha256 *ret, uint64
                        struct error **err)
 {
     scoped(str_list_done) struct str_list args = {0};
-    scoped(buf_done) struct buf answer = {.max_bytes = ANSWER_BYTES_MAX};
+    scoped(buf_done) struct buf answer = {.max_bytes = DRAFT_ANSWER_BYTES_MAX};
 
     if (request->monitor == NULL)
         return tree_stat_key(request->source->fd, &request->rules, ret, ret_newest_ns, err);
@@ -210,30 +209,24 @@ static int find(const struct request *request, const struct sha256 *root, struct
 /* 0: found; 1: not. A key that leads nowhere is as good as none. */
 static int find_by_stat_key(struct request *request, struct layer *ret, struct error **err)
 {
-    scoped(buf_done) struct buf text = {0};
     char name[SHA256_HEX_CHARS + 1];
     struct sha256 root;
 
     if (!request->has_stat_key)
         return 1;
     sha256_format(&request->stat_key, name);
-    if (fs_read_file(request->store->keys_fd, name, KEY_TEXT_BYTES_MAX, &text, NULL) < 0 ||
-        !sha256_parse(buf_text(&text), &root))
-        return 1;
-    return find(request, &root, ret, err);
+    return store_key_read(request->store, name, &root) != 0 ? 1 : find(request, &root, ret, err);
 }
 
 static int save_stat_key(const struct request *request, const struct sha256 *root,
                          struct error **err)
 {
-    char name[SHA256_HEX_CHARS + 1], text[SHA256_HEX_CHARS + 1];
+    char name[SHA256_HEX_CHARS + 1];
 
     if (!request->has_stat_key)
         return 0;
     sha256_format(&request->stat_key, name);
-    sha256_format(root, text);
-    return fs_write_atomic(request->store->keys_fd, name,
-                           &(struct fs_content){text, strlen(text), 0600, FS_NO_SYNC}, err);
+    return store_key_save(request->store, name, root, err);
 }
 
 static int copy_here(const struct request *request, const struct draft *draft, struct sha256 *ret,
@@ -258,8 +251,7 @@ static int copy_in_worker(const struct request *request, const struct draft *dra
 {
     const struct store_source *source = request->source;
     scoped(str_list_done) struct str_list args = {0};
-    scoped(buf_done) struct buf answer = {.max_bytes = ANSWER_BYTES_MAX};
-    scoped(json_freep) json_t *json = NULL;
+    scoped(buf_done) struct buf answer = {.max_bytes = DRAFT_ANSWER_BYTES_MAX};
 
     str_list_add(&args, "add");
     rules_to_args(&request->rules, &args);
@@ -270,15 +262,7 @@ static int copy_in_worker(const struct request *request, const struct draft *dra
         str_list_add(&args, "--sync");
     int r = run_worker(request, &args, draft, &answer, err);
 
-    if (r == 0)
-        r = json_parse("the worker's answer", buf_text(&answer), answer.size_bytes, &json, err);
-    if (r < 0)
-        return r;
-    const char *root = json_get_text(json, "root");
-
-    if (root == NULL || !sha256_parse(root, ret))
-        return error_set(err, ERROR_BUG, "the worker's answer makes no sense");
-    return 0;
+    return r < 0 ? r : draft_answer(&answer, ret, err);
 }
 
 static int add_copy(const struct request *request, struct layer *ret, struct error **err)
@@ -352,4 +336,27 @@ int store_add(struct store *store, enum store_half half, struct monitor *monitor
     *ret = layer;
     layer = (struct layer){.tree_fd = -1};
     return 0;
+}
+
+int store_add_collected(const struct collected *from, struct layer *ret, struct error **err)
+{
+    scoped(draft_done) struct draft draft = {.lease = LEASE_NONE, .fd = -1};
+    scoped(buf_done) struct buf answer = {.max_bytes = DRAFT_ANSWER_BYTES_MAX};
+    struct sha256 root;
+    int r = draft_start(from->store, STORE_PUBLIC, &draft, err);
+
+    if (r < 0)
+        return r;
+    const struct worker_job job = {
+        .args = from->args,
+        .mounts = {{.fd = draft.fd, .writable = true}},
+        .mount_count = 1,
+        .collect_cell_id = cell_id(from->cell),
+        .output_max_bytes = DRAFT_ANSWER_BYTES_MAX,
+    };
+
+    r = worker_run(from->monitor, &job, &answer, err);
+    if (r == 0)
+        r = draft_answer(&answer, &root, err);
+    return r < 0 ? r : draft_publish(&draft, &root, ret, err);
 }
