@@ -35,6 +35,8 @@ static const struct probe_fact rows[PROBE_COUNT] = {
     [PROBE_IDMAP] = {"idmapped-mounts", "overlay workspaces with root",
                      "Linux 5.12 and a file system that allows it; else workspaces are copied",
                      false, ""},
+    [PROBE_IDMAP_TMPFS] = {"idmapped-tmpfs", "candidates under an id of their own, with root",
+                           "Linux 6.3; until then they run under the grader's", false, ""},
     [PROBE_LANDLOCK] = {"landlock", "writing only where a cell may (every tier)",
                         "Linux 5.13 with landlock in lsm= on the kernel's command line", false, ""},
     [PROBE_SECCOMP] = {"seccomp", "a list of allowed system calls (every tier)",
@@ -127,9 +129,11 @@ static void try_namespaces(uint64_t further, struct findings *ret)
     (void)munmap(shared, sizeof(*shared)); /* cannot fail for what was mapped */
 }
 
-/* The root file system's willingness, through a user namespace of a child. */
-static int try_idmap(void)
+/* A file system's willingness, through a user namespace of a child. */
+static int try_idmap(int tree)
 {
+    if (tree < 0)
+        return tree;
     int pidfd = -1, status;
     char path[PATH_BYTES];
     pid_t pid = sys_fork(CLONE_NEWUSER, &pidfd);
@@ -148,18 +152,28 @@ static int try_idmap(void)
         r = sys_write_file(AT_FDCWD, path, "0 65534 1");
     sys_format(path, sizeof(path), "/proc/%d/ns/user", pid);
     int user_ns = r < 0 ? r : open(path, O_RDONLY | O_CLOEXEC);
-    int tree = user_ns < 0 ? -1 : sys_open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE);
 
     if (r == 0)
-        r = user_ns < 0 ? -errno : tree < 0 ? tree : sys_idmap_mount(tree, user_ns);
-    if (tree >= 0)
-        (void)close(tree); /* goes away with it */
+        r = user_ns < 0 ? -errno : sys_idmap_mount(tree, user_ns);
     if (user_ns >= 0)
         (void)close(user_ns); /* a name only */
     if (sys_pidfd_kill(pidfd, SIGKILL) == 0)
         (void)!sys_reap(pidfd, &status); /* its end is all that matters */
     (void)close(pidfd);                  /* reaped */
     return r;
+}
+
+static void find_idmaps(struct cell_probe *probe)
+{
+    int root = sys_open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE);
+    int tmpfs = sys_new_mount("tmpfs", NULL, 0, MOUNT_ATTR_NODEV);
+
+    settle(probe, PROBE_IDMAP, try_idmap(root), "on the root file system");
+    settle(probe, PROBE_IDMAP_TMPFS, try_idmap(tmpfs), "on a tmpfs");
+    if (root >= 0)
+        (void)close(root); /* goes away with it */
+    if (tmpfs >= 0)
+        (void)close(tmpfs); /* likewise */
 }
 
 /* The first line of a file; -errno when it cannot be read. */
@@ -250,7 +264,7 @@ void cell_probe(struct cell_probe *ret)
     settle(ret, PROBE_FRESH_PROC, mine->proc, "can be mounted");
     settle(ret, PROBE_OVERLAY, mine->overlay, "can be mounted");
     settle(ret, PROBE_TMPFS_XATTR, mine->tmpfs_xattr, "user attributes");
-    settle(ret, PROBE_IDMAP, try_idmap(), "on the root file system");
+    find_idmaps(ret);
     find_confinement(ret);
     find_cgroups(ret);
     find_subuid(ret);

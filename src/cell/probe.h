@@ -15,6 +15,7 @@ enum probe_fact_kind {
     PROBE_OVERLAY,
     PROBE_TMPFS_XATTR, /* user.* attributes on tmpfs, which a user's overlay needs */
     PROBE_IDMAP,
+    PROBE_IDMAP_TMPFS, /* of its own kind: the copied workspace that a candidate shares */
     PROBE_LANDLOCK,
     PROBE_SECCOMP,
     PROBE_CGROUP2,
