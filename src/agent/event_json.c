@@ -15,6 +15,8 @@ static const char *const kind_names[EVENT_KIND_COUNT] = {
     [EVENT_TOOL_CALL] = "tool_call",
     [EVENT_TOOL_RESULT] = "tool_result",
     [EVENT_USAGE] = "usage",
+    [EVENT_RETRY] = "retry",
+    [EVENT_ERROR] = "error",
     [EVENT_INVALID] = "invalid",
 };
 
@@ -79,6 +81,7 @@ void event_done(struct event *event)
     free(event->session);
     free(event->tool);
     free(event->call_id);
+    free(event->parent);
     json_decref(event->input);
     json_decref(event->output);
     json_decref(event->usage);
@@ -195,6 +198,7 @@ json_t *event_json(const struct event *event)
     put_text(object, "session", event->session);
     json_put_int(object, "turn", event->turn);
     json_put_text(object, "kind", event_kind_name(event->kind));
+    put_text(object, "parent", event->parent);
     put_text(object, "tool", event->tool);
     put_text(object, "call_id", event->call_id);
     put_any(object, "input", event->input);
@@ -205,5 +209,7 @@ json_t *event_json(const struct event *event)
         json_put_bool(object, "is_error", true);
     put_any(object, "usage", event->usage);
     json_put_text(object, "source", event_source_name(event->source));
+    if (event->has_raw)
+        json_put_int(object, "raw", (int64_t)event->raw_offset);
     return object;
 }

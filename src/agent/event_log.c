@@ -77,6 +77,10 @@ static const char *fill_ours(const json_t *object, struct event *ret)
     if (source == NULL || !event_source_parse(source, &ret->source))
         return "source: 'wire', 'stream' or 'self-reported' expected";
     ret->t_ms = (uint64_t)t_ms;
+    ret->has_raw = json_get_int(object, "raw", -1) >= 0;
+    ret->raw_offset = ret->has_raw ? (uint64_t)json_get_int(object, "raw", 0) : 0;
+    if (json_get_text(object, "parent") != NULL)
+        ret->parent = str_dup(json_get_text(object, "parent"));
     ret->turn = (unsigned)turn;
     if (json_get_text(object, "agent") != NULL)
         ret->agent = str_dup(json_get_text(object, "agent"));

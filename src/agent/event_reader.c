@@ -1,18 +1,17 @@
 #include "agent/event_json.h"
+#include "agent/lines.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/term.h"
 
 /*
- * A reader holds at most one line, at most EVENT_LINE_BYTES_MAX of it; line_bytes counts what came.
- * bytes and nodes count what was taken in all, so that no agent decides how much memory we use.
+ * A reader holds at most one line. bytes and nodes count what was taken in all, so that no agent
+ * decides how much memory we use.
  */
 struct event_reader {
     struct event_log *log;
     enum event_source source;
     uint64_t start_ns;
-    struct buf line;
-    size_t line_bytes;
+    struct line_cutter lines;
     size_t bytes, nodes;
     unsigned turn;
 };
@@ -26,7 +25,7 @@ struct event_reader *event_reader_new(struct event_log *log, enum event_source s
         .log = log,
         .source = source,
         .start_ns = start_ns,
-        .line = {.max_bytes = EVENT_LINE_BYTES_MAX},
+        .lines.line.max_bytes = EVENT_LINE_BYTES_MAX,
     };
     return reader;
 }
@@ -35,7 +34,7 @@ void event_reader_free(struct event_reader *reader)
 {
     if (reader == NULL)
         return;
-    buf_done(&reader->line);
+    line_cutter_done(&reader->lines);
     free(reader);
 }
 
@@ -55,100 +54,25 @@ static struct event *add(struct event_reader *reader, enum event_kind kind)
     return event;
 }
 
-static void add_invalid(struct event_reader *reader, const char *reason)
-{
-    struct event *event = add(reader, EVENT_INVALID);
-    size_t kept = size_min(reader->line.size_bytes, EVENT_INVALID_BYTES_MAX);
-
-    event->input = json_object();
-    json_put_text(event->input, "reason", reason);
-    json_put(event->input, "text", json_text(buf_text(&reader->line), kept));
-    if (kept < reader->line_bytes) {
-        json_put_bool(event->input, "cut", true);
-        json_put_int(event->input, "bytes", (int64_t)reader->line_bytes);
-    }
-}
-
-/* An upper bound of the JSON values in text, without building any. */
-static size_t count_nodes(const char *text, size_t size)
-{
-    size_t nodes = 1;
-    bool in_string = false;
-
-    for (size_t i = 0; i < size; i++) {
-        char c = text[i];
-
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == ',' || c == '{' || c == '['))
-            nodes++;
-    }
-    return nodes;
-}
-
-static bool is_blank(const struct buf *line)
-{
-    const char *text = buf_text(line);
-
-    return strspn(text, " \t\r") == line->size_bytes;
-}
-
-/* The line with every invalid sequence replaced by U+FFFD. */
-static void repair(const struct buf *line, struct buf *ret)
-{
-    for (size_t i = 0; i < line->size_bytes;) {
-        uint32_t rune = 0;
-        size_t n = utf8_next(line->data + i, line->size_bytes - i, &rune);
-
-        if (n == 0)
-            buf_text_append(ret, "\xef\xbf\xbd");
-        else
-            buf_append(ret, line->data + i, n);
-        i += size_max(n, 1);
-    }
-}
-
-static json_t *parse(const struct buf *line)
-{
-    scoped(error_freep) struct error *cause = NULL;
-    scoped(buf_done) struct buf repaired = {0};
-    const struct buf *text = line;
-    json_t *object = NULL;
-
-    if (!utf8_valid(line->data, line->size_bytes)) {
-        repair(line, &repaired);
-        text = &repaired;
-    }
-    if (json_parse("line", buf_text(text), text->size_bytes, &object, &cause) < 0)
-        return NULL;
-    return object;
-}
-
 static bool is_ours(enum event_kind kind)
 {
-    return kind == EVENT_AGENT_START || kind == EVENT_AGENT_END || kind == EVENT_INVALID;
+    return kind == EVENT_AGENT_START || kind == EVENT_AGENT_END || kind == EVENT_RETRY ||
+           kind == EVENT_ERROR || kind == EVENT_INVALID;
 }
 
 /* Takes the line as an event. Returns what is wrong with it otherwise. */
-static const char *take_event(struct event_reader *reader, bool last)
+static const char *take_event(struct event_reader *reader, const struct line *line)
 {
-    size_t nodes = count_nodes(buf_text(&reader->line), reader->line.size_bytes);
-
-    if (reader->line_bytes > EVENT_LINE_BYTES_MAX)
-        return "too long";
-    if (nodes > EVENT_LINE_NODES_MAX)
-        return "too many values";
-
-    scoped(json_freep) json_t *object = parse(&reader->line);
+    const char *reason = NULL;
+    size_t nodes = 0;
+    scoped(json_freep) json_t *object = line_parse(line, EVENT_LINE_NODES_MAX, &nodes, &reason);
 
     if (object == NULL)
-        return last ? "truncated" : "not JSON";
+        return reason;
 
     struct event content = {0};
-    const char *reason = event_fill(object, &content);
 
+    reason = event_fill(object, &content);
     if (reason == NULL && is_ours(content.kind))
         reason = "kind: not one that an agent may write";
     if (reason != NULL) {
@@ -168,50 +92,32 @@ static const char *take_event(struct event_reader *reader, bool last)
     return NULL;
 }
 
-static void end_line(struct event_reader *reader, bool last)
+static bool on_line(void *context, const struct line *line)
 {
+    struct event_reader *reader = context;
     struct event_log *log = reader->log;
 
+    reader->bytes += line->bytes;
     if (reader->bytes > EVENTS_BYTES_MAX || reader->nodes > EVENTS_NODES_MAX ||
         log->count >= EVENTS_MAX)
         log->cut = true;
-    if (!log->cut && !is_blank(&reader->line)) {
-        const char *reason = take_event(reader, last);
+    if (!log->cut && !line_is_blank(line)) {
+        const char *reason = take_event(reader, line);
 
         if (reason != NULL)
-            add_invalid(reader, reason);
+            add(reader, EVENT_INVALID)->input = line_invalid(line, reason);
     }
-    buf_clear(&reader->line);
-    reader->line_bytes = 0;
-}
-
-static void append(struct event_reader *reader, const char *bytes, size_t size)
-{
-    size_t room = EVENT_LINE_BYTES_MAX - reader->line.size_bytes;
-
-    if (size_min(size, room) > 0)
-        buf_append(&reader->line, bytes, size_min(size, room));
-    reader->line_bytes += size;
-    reader->bytes += size;
+    return !log->cut;
 }
 
 void event_reader_feed(struct event_reader *reader, const char *bytes, size_t size)
 {
-    const char *end = bytes + size;
-
-    while (bytes < end && !reader->log->cut) {
-        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-
-        append(reader, bytes, (size_t)((newline == NULL ? end : newline) - bytes));
-        if (newline == NULL)
-            return;
-        end_line(reader, false);
-        bytes = newline + 1;
-    }
+    if (!reader->log->cut)
+        line_cutter_feed(&reader->lines, bytes, size, on_line, reader);
 }
 
 void event_reader_end(struct event_reader *reader)
 {
-    if (reader->line_bytes > 0)
-        end_line(reader, true);
+    if (!reader->log->cut)
+        line_cutter_end(&reader->lines, on_line, reader);
 }

@@ -3,11 +3,11 @@
  * events: one normalised happening of an agent, and the file of them (events.jsonl,
  * docs/formats/events.md).
  *
- * {seq, t_ms, agent, session, turn, kind, tool, call_id, input, output, exit_code, is_error, usage,
- * source} source is "wire", "stream" or "self-reported". For script and exec agents the lines they
- * write to descriptor 3 are parsed here as hostile input: any key order, invalid UTF-8 replaced; a
- * line that is no event, is over a limit or was torn at the end is kept as kind "invalid", cut,
- * with the reason. Depends on: base. Limits: below.
+ * {seq, t_ms, agent, session, turn, kind, parent, tool, call_id, input, output, exit_code,
+ * is_error, usage, source, raw} source is "wire", "stream" or "self-reported". For script and exec
+ * agents the lines they write to descriptor 3 are parsed here as hostile input: any key order,
+ * invalid UTF-8 replaced; a line that is no event, is over a limit or was torn at the end is kept
+ * as kind "invalid", cut, with the reason. Depends on: base. Limits: below.
  */
 
 #include "base/buf.h"
@@ -33,6 +33,9 @@ enum event_kind {
     EVENT_TOOL_CALL,   /* tool, call_id, input */
     EVENT_TOOL_RESULT, /* call_id, output, exit_code, is_error */
     EVENT_USAGE,       /* usage */
+    EVENT_RETRY,       /* a CLI asks the model again; output: what it says about it. Not for agents
+                          to write, as is EVENT_ERROR */
+    EVENT_ERROR,       /* a CLI's own failure; output: the message */
     EVENT_INVALID,     /* a line that is no event; input is {reason, text}, text cut */
     EVENT_KIND_COUNT,
 };
@@ -52,9 +55,11 @@ struct event {
     enum event_kind kind;
     enum event_source source;
     char *agent, *session, *tool, *call_id; /* NULL when absent */
-    json_t *input, *output, *usage;         /* NULL when absent */
+    char *parent;                   /* the call whose sub-agent this is of; NULL: the main thread */
+    uint64_t raw_offset;            /* where its line began in what the agent printed; has_raw */
+    json_t *input, *output, *usage; /* NULL when absent */
     int exit_code;
-    bool has_exit_code, is_error;
+    bool has_exit_code, is_error, has_raw;
 };
 
 struct event_log {
