@@ -37,6 +37,9 @@ struct grade_command {
     uint64_t timeout_ms;
     size_t output_max_bytes; /* per stream; cut beyond */
     bool read_only;          /* what it does to the workspace is undone after it */
+    /* It begins with what the agent left, and no other command sees what it makes of that. */
+    bool fresh;
+    bool as_candidate; /* the whole of it runs in a candidate cell */
 };
 struct grade_command_result {
     bool timed_out;

@@ -2,6 +2,7 @@
 #include "base/str.h"
 #include "grade/internal.h"
 #include "grade/value.h"
+#include "task/tokens.h"
 
 #define SHOWN_BYTES_MAX 4000
 #define EXPECTED_BYTES_MAX 400
@@ -27,6 +28,26 @@ static void check_stdout(const json_t *params, const struct complaints *complain
                  match);
 }
 
+/* What a candidate has not got, and would take for an empty text. */
+static void check_candidate(const json_t *params, const char *command,
+                            const struct complaints *complaints)
+{
+    static const char *const names[] = {"TASK_DIR", "REFERENCE_DIR", "CLOSEDBOOK_TRIAL"};
+    size_t position = 0, start, length;
+
+    if (!str_equal(json_get_text(params, "as"), "candidate") || command == NULL)
+        return;
+    while (variable_next(command, &position, &start, &length)) {
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+            if (length == strlen(names[i]) && memcmp(command + start, names[i], length) == 0)
+                complain(complaints, "/command",
+                         "a candidate has no $%s: leave 'as' out and start the agent's program "
+                         "with as-candidate",
+                         names[i]);
+        }
+    }
+}
+
 void run_command_check(const struct criterion *criterion, const struct complaints *complaints)
 {
     const json_t *params = criterion->params;
@@ -42,6 +63,7 @@ void run_command_check(const struct criterion *criterion, const struct complaint
     if (code < 0 || code > 255)
         complain(complaints, "/expected_exit_code", "expected 0 to 255");
     check_stdout(params, complaints);
+    check_candidate(params, command, complaints);
 }
 
 /* --- what it printed ------------------------------------------------------------------------- */
@@ -281,6 +303,8 @@ int run_command_evaluate(const struct criterion *criterion, const struct grade_i
         .timeout_ms = timeout_of(params, input),
         .output_max_bytes = GRADE_OUTPUT_BYTES_MAX / 2,
         .read_only = json_get_bool(params, "read_only", false),
+        .fresh = json_get_bool(params, "fresh", false),
+        .as_candidate = str_equal(json_get_text(params, "as"), "candidate"),
     };
     scoped(grade_command_result_done) struct grade_command_result result = {0};
     int r = input->workspace->run(input->workspace->context, &command, &result, err);

@@ -110,6 +110,30 @@ static void the_time_of_a_command_is_its_own_or_the_limit(void **state)
     }
 }
 
+static void a_command_says_where_it_runs(void **state)
+{
+    static const struct {
+        const char *params;
+        bool as_candidate, fresh, read_only;
+    } cases[] = {
+        {"{\"command\":\"true\"}", false, false, false},
+        {"{\"command\":\"true\",\"as\":\"grader\",\"fresh\":false}", false, false, false},
+        {"{\"command\":\"true\",\"as\":\"candidate\"}", true, false, false},
+        {"{\"command\":\"true\",\"fresh\":true}", false, true, false},
+        {"{\"command\":\"true\",\"read_only\":true,\"fresh\":true}", false, true, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(judged_done) struct judged judged = {0};
+
+        judge(CRITERION_RUN_COMMAND, cases[i].params, &judged);
+        assert_int_equal(test_last_command.as_candidate, cases[i].as_candidate);
+        assert_int_equal(test_last_command.fresh, cases[i].fresh);
+        assert_int_equal(test_last_command.read_only, cases[i].read_only);
+    }
+}
+
 static void all_that_a_command_printed_is_kept(void **state)
 {
     scoped(judged_done) struct judged judged = {0};
@@ -164,6 +188,13 @@ static void mistakes_in_commands_are_found_at_load(void **state)
         {CRITERION_RUN_COMMAND,
          "{\"command\":\"x\",\"expected_stdout\":\"a\",\"score_from_stdout\":true}",
          "has no meaning beside score_from_stdout"},
+        {CRITERION_RUN_COMMAND,
+         "{\"command\":\"./x \\\"$REFERENCE_DIR/in\\\"\",\"as\":\"candidate\"}",
+         "/command: a candidate has no $REFERENCE_DIR"},
+        {CRITERION_RUN_COMMAND, "{\"command\":\"sh ${TASK_DIR}/t\",\"as\":\"candidate\"}",
+         "/command: a candidate has no $TASK_DIR"},
+        {CRITERION_RUN_COMMAND, "{\"command\":\"./x $TASK_DIRS\",\"as\":\"candidate\"}", NULL},
+        {CRITERION_RUN_COMMAND, "{\"command\":\"./x $TASK_DIR\",\"as\":\"grader\"}", NULL},
         {CRITERION_COMMAND_EXECUTED, "{}", NULL},
         {CRITERION_COMMAND_EXECUTED, "{\"command_pattern\":\"(\"}", "command_pattern: offset 0"},
         {CRITERION_COMMAND_EXECUTED, "{\"exclude_pattern\":\"[\"}", "exclude_pattern: offset 0"},
@@ -526,6 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_command_asks_for_exit_code_and_output),
         cmocka_unit_test(the_time_of_a_command_is_its_own_or_the_limit),
+        cmocka_unit_test(a_command_says_where_it_runs),
         cmocka_unit_test(all_that_a_command_printed_is_kept),
         cmocka_unit_test(a_command_that_cannot_start_is_an_error_of_the_system),
         cmocka_unit_test(mistakes_in_commands_are_found_at_load),

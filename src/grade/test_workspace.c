@@ -19,6 +19,7 @@
 static char folder[] = "/tmp/closedbook-grade-XXXXXX";
 static int folder_fd = -1;
 uint64_t test_timeout_ms;
+struct grade_command test_last_command;
 
 /* --- the folder ------------------------------------------------------------------------------ */
 
@@ -166,6 +167,7 @@ static int run(void *context, const struct grade_command *command, struct grade_
 {
     (void)context;
     test_timeout_ms = command->timeout_ms;
+    test_last_command = *command;
     assert_true(command->output_max_bytes > 0);
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
         if (!str_equal(command->command, commands[i].command))

@@ -29,6 +29,7 @@ char *load_complaint(enum criterion_kind kind, const char *params);
 
 /* What the last command of the workspace was given. */
 extern uint64_t test_timeout_ms;
+extern struct grade_command test_last_command; /* its texts may be gone */
 
 /* JSON that must be right. New reference. */
 json_t *test_json(const char *text);

@@ -202,8 +202,14 @@ static int forget(struct grade_cell *cell, struct error **err)
     return r;
 }
 
+/* By the shell, because a tempdir has as-candidate on PATH alone. */
+static const char ask_candidate[] =
+    "exec as-candidate ${INPUT_DIR:+--env} ${INPUT_DIR:+\"INPUT_DIR=$INPUT_DIR\"} -- \"$@\"";
+
 struct shell_run {
     const char *shell, *command;
+    const char
+        *candidate_shell; /* the whole command runs in a candidate, by this; NULL: it does not */
     const struct grade_command *limits;
     struct grade_command_result *result;
 };
@@ -262,8 +268,10 @@ static int run_shell(struct grade_cell *cell, const struct shell_run *run, struc
         return r;
 
     const char *argv[] = {run->shell, "-c", run->command, NULL};
+    const char *as_candidate[] = {run->shell,           "-c", ask_candidate, "as-candidate",
+                                  run->candidate_shell, "-c", run->command,  NULL};
     struct cell_command command = {
-        .argv = argv,
+        .argv = run->candidate_shell == NULL ? argv : as_candidate,
         .envp = (const char *const *)cell->env.items,
         .fds = {-1, out_write, err_write},
         .fd_count = 3,
@@ -393,16 +401,15 @@ static int start_services(struct grade_cell *cell, struct error **err)
     return r < 0 ? error_wrap(err, r, "grading cell") : 0;
 }
 
-static int workspace_run(void *context, const struct grade_command *command,
-                         struct grade_command_result *ret, struct error **err)
+static int run_command(struct grade_cell *cell, const struct grade_command *command,
+                       struct grade_command_result *ret, struct error **err)
 {
-    struct grade_cell *cell = context;
     struct shell_run run = {.command = command->command, .limits = command, .result = ret};
     struct cell *live = NULL;
-
-    if (command->read_only && cell->changed)
-        return error_set(err, ERROR_BUG, "a read_only command after one that is not");
     int r = grade_cell_shell(cell->options.view, grade_cell_role(cell), &run.shell, err);
+
+    if (r == 0 && command->as_candidate)
+        r = grade_cell_shell(cell->options.view, CELL_CANDIDATE, &run.candidate_shell, err);
 
     /*
      * Commands build on each other through the workspace alone: what one criterion's candidate left
@@ -414,15 +421,49 @@ static int workspace_run(void *context, const struct grade_command *command,
     if (r == 0 && (cell->options.service_count > 0 || !grade_cell_has_nothing_to_apply(cell)))
         r = grade_cell_live(cell, &live, err);
     cell->used = true;
-    cell->changed |= !command->read_only;
     if (r == 0 && cell->options.service_count > 0)
         r = start_services(cell, err);
     if (r == 0)
         r = run_shell(cell, &run, err);
-    if (r == 0 && (ret->exit_code == 126 || ret->exit_code == 127)) {
+    /* What a candidate lacks is the agent's to bring. */
+    if (r == 0 && !command->as_candidate && (ret->exit_code == 126 || ret->exit_code == 127)) {
         r = find_missing(cell, command->command, &ret->missing_name, err);
         ret->missing_tool = ret->missing_name != NULL;
     }
+    return r;
+}
+
+/* In a cell of its own over what the agent left; the workspace of the others waits meanwhile. */
+static int run_fresh(struct grade_cell *cell, const struct grade_command *command,
+                     struct grade_command_result *ret, struct error **err)
+{
+    int r = leave(cell, err);
+    struct cell *others = take(cell->left);
+    bool applied = cell->applied;
+
+    cell->applied = false;
+    if (r == 0)
+        r = run_command(cell, command, ret, err);
+    if (r == 0)
+        r = forget(cell, err);
+    cell_free(take(cell->left));
+    cell->left = others;
+    cell->applied = applied && others != NULL;
+    return r;
+}
+
+static int workspace_run(void *context, const struct grade_command *command,
+                         struct grade_command_result *ret, struct error **err)
+{
+    struct grade_cell *cell = context;
+
+    if (command->fresh)
+        return run_fresh(cell, command, ret, err);
+    if (command->read_only && cell->changed)
+        return error_set(err, ERROR_BUG, "a read_only command after one that is not");
+    cell->changed |= !command->read_only;
+    int r = run_command(cell, command, ret, err);
+
     return r == 0 && command->read_only ? forget(cell, err) : r;
 }
 

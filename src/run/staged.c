@@ -12,6 +12,12 @@
 
 /* Graders see the suite and the reference; a task of file and event criteria alone needs neither.
  */
+static bool sees_private(const struct criterion *criterion)
+{
+    return criterion->kind == CRITERION_RUN_COMMAND &&
+           !str_equal(json_get_text(criterion->params, "as"), "candidate");
+}
+
 static bool needs_private(const struct task_public *public_half,
                           const struct task_private *private_half, bool grading)
 {
@@ -20,7 +26,7 @@ static bool needs_private(const struct task_public *public_half,
     if (grading && private_half->post_run_count > 0)
         return true;
     for (size_t i = 0; grading && i < private_half->criterion_count; i++)
-        if (private_half->criteria[i].kind == CRITERION_RUN_COMMAND)
+        if (sees_private(&private_half->criteria[i]))
             return true;
     return false;
 }

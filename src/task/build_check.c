@@ -189,6 +189,8 @@ static void check_read_only(const struct build *build, size_t index, bool *chang
 
     if (!str_equal(node_get_text(item, "type"), "run_command"))
         return;
+    if (node_get_bool(item, "fresh"))
+        return;
     if (!node_get_bool(item, "read_only"))
         *changed = true;
     else if (*changed)

@@ -136,6 +136,7 @@ static const struct field json_check_fields[] = {
 };
 static const struct block json_check_block = {.fields = json_check_fields};
 
+static const char *const as_choices[] = {"grader", "candidate", NULL};
 static const char *const match_choices[] = {"exact", "contains", "regex", NULL};
 static const struct field run_command_fields[] = {
     {.name = "command",
@@ -170,6 +171,17 @@ static const struct field run_command_fields[] = {
      .types = TYPE_BOOL,
      .standard = "false",
      .doc = "what the command does to the workspace is undone after it"},
+    {.name = "as",
+     .types = TYPE_TEXT,
+     .choices = as_choices,
+     .standard = "grader",
+     .doc = "candidate: the whole command runs as as-candidate runs one, without the task's folder "
+            "and the reference"},
+    {.name = "fresh",
+     .types = TYPE_BOOL,
+     .standard = "false",
+     .doc = "the command begins with what the agent left, whatever commands before it made of "
+            "that, and none after it sees what it does"},
     {0},
 };
 static const struct block run_command_block = {.fields = run_command_fields};

@@ -92,4 +92,33 @@ E2
   no_mark "$mark" || fail "what the candidate left is alive"
 }
 
-main hostile_askers_get_nothing:user signals_and_outlives_nobody:user
+with() { # COMMAND FIELDS: a criterion with further fields in flow style
+  printf '  - {type: run_command, description: a command, command: %s, %s}\n' "$(jq -n --arg c "$1" '$c')" "$2"
+}
+
+case_a_whole_command_is_a_candidate_and_a_fresh_one_is_alone() {
+  mkdir -p suite/t/reference
+  echo SECRET >suite/t/reference/answer
+  # What looks for the reference finds it as a grader (the control), not as a candidate.
+  local look='env | grep -c -e TASK_DIR -e REFERENCE_DIR; ls -d /graders; echo from-the-command >>seen'
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(
+    with "$look; true" 'expected_stdout: "2\n/graders"'
+    with "$look; true" 'as: candidate, expected_stdout: "0"'
+    with 'kill -9 $$' 'as: candidate, expected_exit_code: 137'
+    with 'no-such-program' 'as: candidate, expected_exit_code: 127'
+    with 'test "$(wc -l <seen)" = 2 && echo 5 >count' 'as: candidate'
+    # It begins with what the agent left, and what it does is gone after it.
+    with 'test ! -e seen && test ! -e count && touch fresh && rm left' 'fresh: true'
+    with 'test ! -e seen && test -e left && test ! -e fresh' 'fresh: true, as: candidate'
+    command_criterion 'test "$(cat count)" = 5 && test -e left && test ! -e fresh'
+    printf '  - {type: file_exists, description: a file, path: count}\n'
+    # A cell that ran over its time is no later one's.
+    with 'touch fresh; sleep 60' 'fresh: true, timeout: 0.3, weight: 0'
+    command_criterion 'test "$(cat count)" = 5 && test ! -e fresh'
+  ) script_task t <<<$'#!/bin/sh\ntouch left'
+  run_suite
+  expect_status 0
+  expect_trial '.criteria | map(.score) == [1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1]' true
+}
+
+main a_whole_command_is_a_candidate_and_a_fresh_one_is_alone:user hostile_askers_get_nothing:user signals_and_outlives_nobody:user
