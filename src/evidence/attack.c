@@ -246,7 +246,9 @@ static char rotated(char c)
 {
     if (c >= 'a' && c <= 'z')
         return (char)('a' + (c - 'a' + 13) % 26);
-    return c >= 'A' && c <= 'Z' ? (char)('A' + (c - 'A' + 13) % 26) : c;
+    if (c >= 'A' && c <= 'Z')
+        return (char)('A' + (c - 'A' + 13) % 26);
+    return c;
 }
 
 bool secret_in_encoded(const struct targets *targets, const char *bytes, size_t size)

@@ -32,8 +32,11 @@ static void print_result(const struct attack_run *run, const struct attack *atta
     char line[LINE_BYTES], detail[ATTACK_DETAIL_BYTES];
     size_t i = 0;
 
-    for (; i < sizeof(detail) - 1 && result->detail[i] != '\0'; i++)
-        detail[i] = result->detail[i] >= ' ' && result->detail[i] < 0x7f ? result->detail[i] : '?';
+    for (; i < sizeof(detail) - 1 && result->detail[i] != '\0'; i++) {
+        detail[i] = '?';
+        if (result->detail[i] >= ' ' && result->detail[i] < 0x7f)
+            detail[i] = result->detail[i];
+    }
     detail[i] = '\0';
     write_line(run->lines_fd, line,
                snprintf(line, sizeof(line), "%s\t%c\t%s\t%ju\t%ju\t%s\n", attack->id, attack->class,

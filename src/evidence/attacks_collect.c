@@ -21,10 +21,12 @@
 #define PATH_BYTES 512
 #define ODD_NAMES 6
 
+/* One of them is to mislead who reads it: NOLINTBEGIN(misc-misleading-bidirectional) */
 static const char *const odd_names[ODD_NAMES] = {
     PLANTS "/line\nbreak", PLANTS "/\x1b[2Jescape",       PLANTS "/-rf",
     PLANTS "/\xff\xfe",    PLANTS "/\xe2\x80\xaetxt.exe", PLANTS "/A\tb",
 };
+/* NOLINTEND(misc-misleading-bidirectional) */
 
 static void make_file(const char *path, mode_t mode)
 {

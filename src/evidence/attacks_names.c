@@ -87,8 +87,6 @@ static void read_groups(struct attack_context *context)
     }
 }
 
-extern char **environ;
-
 static void read_own(struct attack_context *context)
 {
     static const char *const files[] = {"/etc/passwd", "/etc/group", "/proc/self/cgroup",

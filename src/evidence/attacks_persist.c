@@ -85,8 +85,10 @@ static void leave_stopped(struct attack_context *context)
 
     if (pid == 0)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* else it would stay for good */
-    while (pid == 0)
-        (void)raise(SIGSTOP);
+    if (pid == 0) {
+        for (;;)
+            (void)raise(SIGSTOP);
+    }
     linger(context->lifelines[LIFELINE_STOPPED]);
     if (pid > 0)
         (void)kill(pid, SIGKILL);
@@ -97,7 +99,7 @@ static void leave_timer(struct attack_context *context)
 {
     if (!survive(context, LIFELINE_TIMER))
         return;
-    const struct itimerval each = {{0, TICK_MS * 1000}, {0, TICK_MS * 1000}};
+    const struct itimerval each = {{0, TICK_MS * 1000L}, {0, TICK_MS * 1000L}};
 
     ignore_all();
     (void)setitimer(ITIMER_REAL, &each, NULL);

@@ -201,12 +201,14 @@ static void lock_shared(const struct stand *stand)
         say_number(stand, "locks", held);
 }
 
-/* An open file without a name, and the same bytes on the heap. */
+/* An open file without a name, and the same bytes on the heap: both are there as long as the stand
+ * is. */
 static void hold_bytes(const struct stand *stand)
 {
     int fd = memfd_create("notes", 0);
-    char *copy = strdup(stand->secret);
+    static char *copy;
 
+    copy = strdup(stand->secret);
     if (fd >= 0 && copy != NULL &&
         write(fd, stand->secret, strlen(stand->secret)) == (ssize_t)strlen(stand->secret))
         say_number(stand, "pid", (unsigned long)getpid());
