@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/str.h"
 
 #define BROKER_TABLE_BYTES_MAX ((size_t)4 << 20)
 #define BROKER_LOG_BYTES_MAX ((size_t)8 << 20) /* then a line says so, and calls are refused */
@@ -23,6 +24,20 @@ struct broker; /* the parent's side: the control connection */
 /* Starts the program, which takes nothing of the environment. */
 must_check int broker_start(const char *program, struct broker **ret, struct error **err)
     nonnull(1, 2);
+
+/*
+ * One that speaks with model endpoints. It alone reads what the key descriptors hold, all borrowed,
+ * -1: absent. What is wrong with any of it is said to whoever asks it something first.
+ */
+struct broker_options {
+    const char *program;
+    const json_t *setup; /* {routes: as routes_add(), ca_file, proxy}, the last two optional */
+    int env_keys_fd;     /* of keys_take_env() */
+    int dotenv_fd;       /* .env */
+    int keys_yaml_fd;    /* keys.yaml */
+};
+must_check int broker_start_upstream(const struct broker_options *options, struct broker **ret,
+                                     struct error **err) nonnull(1, 2);
 /* A further connection, for a trial's process; the caller's. */
 must_check int broker_connect(struct broker *broker, int *ret, struct error **err) nonnull(1, 2);
 /* After fork: forget the control connection without ending the broker. NULL is fine. */
@@ -50,3 +65,28 @@ must_check int broker_open(int connection, const struct broker_mocks *mocks, str
     nonnull(2);
 must_check int broker_close(int connection, struct broker_result *ret, struct error **err)
     nonnull(2);
+
+/* --- questions to model endpoints, over a connection of their own: one at a time ----------------
+ */
+
+#define BROKER_ANSWER_BYTES_MAX ((size_t)64 << 20)
+#define BROKER_QUESTION_BYTES_MAX ((size_t)64 << 20)
+
+struct broker_question {
+    const char *route;              /* name of one */
+    const char *path;               /* as struct upstream_request */
+    const struct str_list *headers; /* likewise; NULL: none */
+    const json_t *body;
+    uint64_t timeout_ms; /* of all attempts; at least 1 */
+    size_t answer_max_bytes;
+    unsigned attempts_max;
+};
+/*
+ * *ret is {end: upstream_end_name(), status, error, headers: [..], body: text, attempts: [{status,
+ * duration_ms, wait_ms, error}]}, whatever the endpoint did. An error is ours: ERROR_USER when
+ * there is no such route or no key for it.
+ */
+must_check int broker_ask(int connection, const struct broker_question *question, json_t **ret,
+                          struct error **err) nonnull(2, 3);
+/* {routes: [{name, api, base_url, key, has_key}]}. Fails with what is wrong with its setup. */
+must_check int broker_facts(int connection, json_t **ret, struct error **err) nonnull(2);

@@ -6,12 +6,22 @@
 #include "base/base.h"
 
 #define BROKER_MAGIC 0x31524b42u
-#define BROKER_CONTROL_FD 3
-#define BROKER_TEXT_BYTES 160
+#define BROKER_TEXT_BYTES 400
 
-enum broker_kind { BROKER_OPEN = 1, BROKER_CLOSE };
+/* What the program is started with. All but the first may be /dev/null. */
+enum {
+    BROKER_CONTROL_FD = 3,
+    BROKER_SETUP_FD,     /* JSON: struct broker_options.setup */
+    BROKER_ENV_KEYS_FD,  /* of keys_take_env() */
+    BROKER_DOTENV_FD,    /* .env */
+    BROKER_KEYS_YAML_FD, /* keys.yaml */
+    BROKER_FDS_END,
+};
+
+enum broker_kind { BROKER_OPEN = 1, BROKER_CLOSE, BROKER_ASK, BROKER_FACTS };
 /* BROKER_OPEN brings three descriptors: the table as text, the listening socket, the log. */
 enum { BROKER_TABLE, BROKER_LISTENER, BROKER_LOG, BROKER_OPEN_FDS };
+/* BROKER_ASK brings one, a question as JSON. Its answer and BROKER_FACTS's bring one, too. */
 
 struct broker_request {
     uint32_t magic, kind;
@@ -19,7 +29,7 @@ struct broker_request {
 
 struct broker_reply {
     uint32_t magic;
-    uint32_t failed;
+    uint32_t failed; /* enum error_code; 0: it went well */
     uint64_t calls, refused, unreported;
     uint32_t cut;
     char text[BROKER_TEXT_BYTES]; /* why it failed */

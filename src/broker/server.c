@@ -12,6 +12,7 @@
 
 #define TICK_MS 1000
 #define POLLS_OF_TRIAL (2 + BROKER_CLIENTS_MAX)
+#define FIRST_TRIAL 2 /* before them: the control connection, the endpoints */
 
 static void close_all(const int *fds, size_t count)
 {
@@ -62,11 +63,11 @@ static int open_mocks(struct trial *trial, int *fds, size_t count, struct error 
                               err);
 }
 
-static void reply(const struct trial *trial, const struct error *problem)
+void server_reply(const struct trial *trial, const struct error *problem, int fd)
 {
     struct broker_reply message = {
         .magic = BROKER_MAGIC,
-        .failed = problem != NULL,
+        .failed = problem == NULL ? 0 : (uint32_t)error_code_of(problem),
         .calls = trial->result.calls,
         .refused = trial->result.refused,
         .unreported = trial->result.unreported,
@@ -76,7 +77,59 @@ static void reply(const struct trial *trial, const struct error *problem)
     if (problem != NULL)
         (void)snprintf(message.text, sizeof(message.text), "%s", error_message(problem));
     /* A trial that is gone sees no reply, and none is missed. */
-    (void)!message_send(trial->channel, &message, sizeof(message), NULL, 0);
+    (void)!message_send(trial->channel, &message, sizeof(message), &fd, fd < 0 ? 0 : 1);
+}
+
+/* --- model endpoints */
+
+static void answered(void *context, const json_t *answer)
+{
+    struct trial *trial = context;
+    scoped(error_freep) struct error *problem = NULL;
+    scoped(fd_closep) int fd = -1;
+
+    trial->ask = NULL;
+    (void)!models_seal(answer, &fd, &problem); /* said in the reply */
+    server_reply(trial, problem, fd);
+}
+
+/* Its answer comes later. */
+static int start_question(struct server *server, struct trial *trial, const int *fds, size_t count,
+                          struct error **err)
+{
+    if (count != 1 || trial->ask != NULL)
+        return error_set(err, ERROR_BUG, "one question at a time, with one descriptor");
+    return models_ask(server->models, fds[0], &(struct ask_end){answered, trial}, &trial->ask, err);
+}
+
+static int tell_facts(const struct server *server, const struct trial *trial, struct error **err)
+{
+    scoped(json_freep) json_t *facts = models_facts(server->models);
+    scoped(fd_closep) int fd = -1;
+    int r = models_seal(facts, &fd, err);
+
+    if (r == 0)
+        server_reply(trial, NULL, fd);
+    return r;
+}
+
+static void obey_models(struct server *server, struct trial *trial, uint32_t kind, const int *fds,
+                        size_t count)
+{
+    scoped(error_freep) struct error *problem = NULL;
+    int r = 0;
+
+    if (server->models_error != NULL)
+        r = error_set(&problem, error_code_of(server->models_error), "%s",
+                      error_message(server->models_error));
+    else if (server->models == NULL)
+        r = error_set(&problem, ERROR_BUG, "this broker speaks with no endpoint");
+    else if (kind == BROKER_ASK)
+        r = start_question(server, trial, fds, count, &problem);
+    else
+        r = tell_facts(server, trial, &problem);
+    if (r < 0)
+        server_reply(trial, problem, -1);
 }
 
 /* False: the trial is over. */
@@ -94,15 +147,18 @@ static bool obey(struct server *server, struct trial *trial)
         close_all(fds, r < 0 ? 0 : count);
         return false;
     }
-    if (request.kind == BROKER_OPEN) {
+    if (request.kind == BROKER_ASK || request.kind == BROKER_FACTS) {
+        obey_models(server, trial, request.kind, fds, count);
+    } else if (request.kind == BROKER_OPEN) {
         (void)!open_mocks(trial, fds, count, &problem); /* said in the reply */
+        server_reply(trial, problem, -1);
     } else {
         trial_drain(trial, server->frame);
         trial_end(trial);
+        server_reply(trial, NULL, -1);
     }
     for (size_t i = 0; i < count; i++)
         fd_closep(&fds[i]);
-    reply(trial, problem);
     return true;
 }
 
@@ -145,14 +201,24 @@ static void serve_all(struct server *server, const struct pollfd *polls)
     for (size_t i = 0; i < server->trial_count; i++) {
         struct trial *trial = server->trials[i];
 
-        if (serve(server, trial, polls + 1 + i * POLLS_OF_TRIAL)) {
+        if (serve(server, trial, polls + FIRST_TRIAL + i * POLLS_OF_TRIAL)) {
             trial_drop_late(trial, now_ns);
             server->trials[kept++] = trial;
         } else {
+            if (trial->ask != NULL)
+                models_cancel(trial->ask);
             trial_free(trial);
         }
     }
     server->trial_count = kept;
+}
+
+/* How long poll() may wait. */
+static int patience_ms(const struct server *server)
+{
+    int due_ms = server->models == NULL ? -1 : models_timeout_ms(server->models);
+
+    return due_ms < 0 || due_ms > TICK_MS ? TICK_MS : due_ms;
 }
 
 int server_run(struct server *server, struct error **err)
@@ -161,17 +227,21 @@ int server_run(struct server *server, struct error **err)
 
     server->frame = mem_new(CALL_FRAME_BYTES_MAX + 1, 1);
     for (;;) {
-        size_t count = 1 + server->trial_count * POLLS_OF_TRIAL;
+        size_t count = FIRST_TRIAL + server->trial_count * POLLS_OF_TRIAL;
 
         polls = mem_resize(polls, count, sizeof(*polls));
         polls[0] = (struct pollfd){.fd = server->control, .events = POLLIN};
+        polls[1] = (struct pollfd){.fd = server->models == NULL ? -1 : models_fd(server->models),
+                                   .events = POLLIN};
         for (size_t i = 0; i < server->trial_count; i++)
-            fill_polls(server->trials[i], polls + 1 + i * POLLS_OF_TRIAL);
-        if (poll(polls, count, TICK_MS) < 0) {
+            fill_polls(server->trials[i], polls + FIRST_TRIAL + i * POLLS_OF_TRIAL);
+        if (poll(polls, count, patience_ms(server)) < 0) {
             if (errno == EINTR)
                 continue;
             return error_errno(err, errno, "cannot wait for calls");
         }
+        if (server->models != NULL)
+            models_run(server->models);
         serve_all(server, polls);
         if (polls[0].revents != 0 && !take_trial(server))
             return 0;

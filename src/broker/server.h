@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "broker/call_frame.h"
 #include "broker/mock_table.h"
+#include "broker/models.h"
 
 /* One that connected from a cell. */
 struct client {
@@ -23,14 +24,20 @@ struct trial {
     uint64_t log_bytes;
     struct broker_result result;
     struct client clients[BROKER_CLIENTS_MAX];
+    struct ask *ask; /* a question under way; NULL: none */
 };
 
 struct server {
     int control; /* where connections of trials come from */
     struct trial **trials;
     size_t trial_count;
-    char *frame; /* CALL_FRAME_BYTES_MAX + 1 */
+    char *frame;                /* CALL_FRAME_BYTES_MAX + 1 */
+    struct models *models;      /* NULL: it speaks with no endpoint */
+    struct error *models_error; /* why it cannot; NULL */
 };
+
+/* Answers a trial, with a descriptor (borrowed) or -1; problem NULL: all is well. */
+void server_reply(const struct trial *trial, const struct error *problem, int fd) nonnull(1);
 
 void trial_init(struct trial *trial, int channel) nonnull(1);
 void trial_free(struct trial *trial) nonnull(1);

@@ -302,7 +302,7 @@ static int reach_of_child(bool confines)
     pid_t pid = fork();
 
     if (pid == 0) {
-        if (confines && broker_confine(NULL) < 0)
+        if (confines && broker_confine(&(struct confine_needs){0}, NULL) < 0)
             _exit(2);
         int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 
