@@ -61,6 +61,11 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
                               .needs_workspace = true,
                               .check_config = cli_called_check,
                               .evaluate = cli_called_evaluate},
+    [CRITERION_REFERENCE_COMPARISON] = {.kind = CRITERION_REFERENCE_COMPARISON,
+                                        .name = "reference_comparison",
+                                        .needs_workspace = true,
+                                        .check_config = reference_comparison_check,
+                                        .evaluate = reference_comparison_evaluate},
 };
 
 /* --- life ------------------------------------------------------------------------------------ */

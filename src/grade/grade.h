@@ -40,6 +40,7 @@ struct grade_command {
     /* It begins with what the agent left, and no other command sees what it makes of that. */
     bool fresh;
     bool as_candidate; /* the whole of it runs in a candidate cell */
+    bool looks_only;   /* one of ours, which changes nothing of the workspace */
 };
 struct grade_command_result {
     bool timed_out;
@@ -78,6 +79,8 @@ struct grade_workspace {
                 struct error **err);
     int (*run)(void *context, const struct grade_command *command, struct grade_command_result *ret,
                struct error **err);
+    /* A file of the reference, by its path there: no pattern, and no link that leads out. */
+    int (*reference)(void *context, const char *path, struct grade_file *ret, struct error **err);
 };
 
 struct grade_input {

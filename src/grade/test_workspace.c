@@ -188,9 +188,15 @@ static int run(void *context, const struct grade_command *command, struct grade_
     return error_set(err, ERROR_SYSTEM, "cannot start '%s'", command->command);
 }
 
+/* The reference is the folder, too. */
+static int reference(void *context, const char *path, struct grade_file *ret, struct error **err)
+{
+    return read_file(context, path, true, ret, err);
+}
+
 struct grade_workspace test_workspace(void)
 {
-    return (struct grade_workspace){.read = read_file, .run = run};
+    return (struct grade_workspace){.read = read_file, .run = run, .reference = reference};
 }
 
 /* --- one criterion --------------------------------------------------------------------------- */

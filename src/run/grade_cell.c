@@ -7,6 +7,7 @@
 #include "run/grade_cell_internal.h"
 #include "run/limits.h"
 #include "run/mocks.h"
+#include "run/private_files.h"
 #include "run/services.h"
 
 /*
@@ -459,6 +460,8 @@ static int workspace_run(void *context, const struct grade_command *command,
 
     if (command->fresh)
         return run_fresh(cell, command, ret, err);
+    if (command->looks_only)
+        return run_command(cell, command, ret, err);
     if (command->read_only && cell->changed)
         return error_set(err, ERROR_BUG, "a read_only command after one that is not");
     cell->changed |= !command->read_only;
@@ -516,7 +519,22 @@ static int workspace_read(void *context, const char *path, bool content, struct 
     return 0;
 }
 
+static int workspace_reference(void *context, const char *path, struct grade_file *ret,
+                               struct error **err)
+{
+    const struct grade_cell *cell = context;
+    const struct private_stage *stage = cell->options.private_stage;
+
+    if (stage == NULL)
+        return error_set(err, ERROR_BUG,
+                         "a file of the reference is asked for, and none is staged");
+    return private_files_read(stage, PRIVATE_REFERENCE, path, GRADE_FILE_BYTES_MAX, ret, err);
+}
+
 struct grade_workspace grade_cell_workspace(struct grade_cell *cell)
 {
-    return (struct grade_workspace){.context = cell, .read = workspace_read, .run = workspace_run};
+    return (struct grade_workspace){.context = cell,
+                                    .read = workspace_read,
+                                    .run = workspace_run,
+                                    .reference = workspace_reference};
 }

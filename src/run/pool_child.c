@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/confine.h"
+#include "run/private_files.h"
 #include "run/steps.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -116,6 +117,9 @@ static int grade_recorded(const struct trial_job *job, struct trial_record *reco
 static int confine(const struct pool_child *child, struct error **err)
 {
     struct confine_options options = {.write_fds = {child->dir_fd}, .write_count = 1};
+
+    if (child->staged->has_private)
+        options.read_count = private_files_trees(&child->staged->private_stage, options.read_fds);
 
     return confine_self(&options, err);
 }

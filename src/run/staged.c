@@ -14,6 +14,8 @@
  */
 static bool sees_private(const struct criterion *criterion)
 {
+    if (criterion->kind == CRITERION_REFERENCE_COMPARISON)
+        return true;
     return criterion->kind == CRITERION_RUN_COMMAND &&
            !str_equal(json_get_text(criterion->params, "as"), "candidate");
 }

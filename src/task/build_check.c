@@ -199,6 +199,33 @@ static void check_read_only(const struct build *build, size_t index, bool *chang
                     "before that");
 }
 
+/* Its file is looked for before an agent runs: a criterion that cannot be evaluated is no 0. */
+static void check_comparison(const struct build *build, size_t index)
+{
+    const struct task_private *half = build->task->private_half;
+    const struct node *node = criterion_node(build, index, "reference_file");
+    scoped(mem_freep) char *path = str_format("success_criteria[%zu].reference_file", index);
+
+    if (node == NULL ||
+        !str_equal(criterion_node(build, index, "type")->text, "reference_comparison"))
+        return;
+    if (!has_reference(half)) {
+        build_error(build, node->mark, path, "the task has no reference to compare with");
+        return;
+    }
+    if (half->reference_dir == NULL) {
+        if (!str_equal(node->text, path_base(half->reference_file)))
+            build_error(build, node->mark, path, "'%s' expected, which is all of the reference",
+                        path_base(half->reference_file));
+        return;
+    }
+    scoped(mem_freep) char *file = path_join(half->reference_dir, node->text);
+    scoped(mem_freep) char *wrong = source_check_file(build->loader->reader, file);
+
+    if (wrong != NULL)
+        build_error(build, node->mark, path, "'%s' %s", file, wrong);
+}
+
 static void check_criteria(const struct build *build)
 {
     const struct node *list = node_get(build->file, "success_criteria");
@@ -214,6 +241,8 @@ static void check_criteria(const struct build *build)
         if (command != NULL)
             check_command(build, command, command_path);
         check_read_only(build, i, &changed);
+        if (type != NULL)
+            check_comparison(build, i);
         if (no_agent && type != NULL && str_starts(type->text, "command"))
             build_error(build, type->mark, type_path,
                         "'%s' looks at what an agent did, and the agent type is 'none'",

@@ -86,6 +86,7 @@ static enum criterion_kind kind_of(const char *name)
         {"commands_efficiency", CRITERION_COMMANDS_EFFICIENCY},
         {"skill_triggered", CRITERION_SKILL_TRIGGERED},
         {"cli_called", CRITERION_CLI_CALLED},
+        {"reference_comparison", CRITERION_REFERENCE_COMPARISON},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

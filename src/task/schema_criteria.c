@@ -345,7 +345,8 @@ static const struct field commands_efficiency_fields[] = {
 };
 static const struct block commands_efficiency_block = {.fields = commands_efficiency_fields};
 
-static const char *const comparison_choices[] = {"token", "ast", "complexity", NULL};
+static const char *const comparison_choices[] = {"token", "line",       "structure",
+                                                 "ast",   "complexity", NULL};
 static const struct field reference_comparison_fields[] = {
     {.name = "agent_file",
      .types = TYPE_TEXT,
@@ -361,9 +362,13 @@ static const struct field reference_comparison_fields[] = {
      .types = TYPE_TEXT,
      .choices = comparison_choices,
      .standard = "ast",
-     .doc = "how they are compared"},
+     .doc = "how they are compared (docs/formats/similarity.md); ast: Python files by their syntax "
+            "tree, with python3 in the grading cell, others as structure"},
     {.name = "similarity_threshold",
      .types = TYPE_REAL,
+     .flags = FIELD_RANGE,
+     .min = 0,
+     .max = 1,
      .standard = "0.8",
      .doc = "for the report only"},
     {0},
@@ -417,9 +422,8 @@ static const struct kind criterion_kind_rows[] = {
      .block = &commands_efficiency_block,
      .doc = "tool calls: expected / max(actual, expected)"},
     {.name = "reference_comparison",
-     .state = FIELD_LATER,
      .block = &reference_comparison_block,
-     .doc = "how like the reference a file is"},
+     .doc = "how like a file of the reference a file is"},
     {.name = "harbor_tests",
      .state = FIELD_LATER,
      .block = &harbor_tests_block,

@@ -1,0 +1,54 @@
+#!/bin/bash
+# grading.sh: what graders compare with, that it stays what was staged, and grading again.
+# shellcheck source-path=SCRIPTDIR disable=SC2154,SC2317,SC2119,SC2015,SC2016
+. "$(dirname "$0")/lib.sh"
+
+compare() { # FILE METHOD
+  printf '  - {type: reference_comparison, description: alike, agent_file: %s, reference_file: %s, comparison_method: %s, pass_threshold: 0}\n' \
+    "$1" "${3:-answer.py}" "$2"
+}
+
+case_files_are_compared_with_the_reference() {
+  need python3
+  mkdir -p suite/t/reference/deep
+  printf 'def f(a):\n    if a:\n        return 1\n    return 2\n' >suite/t/reference/answer.py
+  printf 'one\ntwo\n' >suite/t/reference/deep/words.txt
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(
+    compare same.py token
+    compare same.py ast
+    compare renamed.py ast
+    compare renamed.py structure
+    compare renamed.py token
+    compare broken.py ast
+    compare deep.py ast
+    compare "\"it's.py\"" ast
+    compare words.txt line deep/words.txt
+    # A module that the agent left beside its file has no say: its own ast.py would print nothing.
+    compare same.py ast
+    command_criterion 'test ! -e ran'
+  ) script_task t <<'E2'
+#!/bin/sh
+printf 'def f(a):  # a comment\n    if a:\n        return 1\n    return 2\n' >same.py
+printf 'def other(b):\n    if b:\n        return 7\n    return 8\n' >renamed.py
+cp renamed.py "it's.py"
+printf 'def f(:\n' >broken.py
+python3 -c 'print("x = " + "(" * 100000 + ")" * 100000)' >deep.py
+printf 'open("ran", "w")\nraise SystemExit\n' | tee ast.py sys.py sitecustomize.py >usercustomize.py
+printf 'one\n two\n' >words.txt
+E2
+  run_suite
+  expect_status 0
+  expect_trial '.criteria | map(.score) | .[0] == 1 and .[1] == 1 and .[2] == 1 and .[3] == 1' true
+  expect_trial '.criteria | map(.score) | .[4] < 0.8 and .[5] == 0 and .[6] == 0 and .[7] == 1 and .[8] == 1 and .[9] == 1' true
+  # What cannot be compared is said before an agent runs.
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(compare x.py token absent.py) script_task t <<<$'#!/bin/sh\ntrue'
+  cb plan suite
+  expect_status 2
+  expect_text err 'success_criteria[0].reference_file: '
+  TASK_CRITERIA=$(compare x.py token) script_task t <<<$'#!/bin/sh\ntrue'
+  cb plan suite
+  expect_status 2
+  expect_text err 'the task has no reference to compare with'
+}
+
+main files_are_compared_with_the_reference:user
