@@ -106,10 +106,10 @@ void grade_result_done(struct grade_result *result)
 
 /* --- verdicts -------------------------------------------------------------------------------- */
 
-void grade_check(const struct criterion *criterion, task_complain *complain, void *context)
+void grade_check(const struct criterion *criterion, task_complain *say, void *context)
 {
     ASSERT(criterion->kind < CRITERION_COUNT);
-    criterion_types[criterion->kind].check_config(criterion, &(struct complaints){complain, context});
+    criterion_types[criterion->kind].check_config(criterion, &(struct complaints){say, context});
 }
 
 static int evaluate(const struct criterion *criterion, const struct grade_input *input,

@@ -122,7 +122,7 @@ struct grade_result {
 /* Evaluates all criteria in order. An error here is of the system: the trial is ERROR. */
 must_check int grade_run(const struct grade_input *input, struct grade_result *ret,
                          struct error **err) nonnull(1, 2);
-/* check_config of its type, as a task_check_criterion: complain is called for each mistake. */
-void grade_check(const struct criterion *criterion, task_complain *complain, void *context)
+/* check_config of its type, as a task_check_criterion: say is called for each mistake. */
+void grade_check(const struct criterion *criterion, task_complain *say, void *context)
     nonnull(1, 2);
 void grade_result_done(struct grade_result *result) nonnull(1);
