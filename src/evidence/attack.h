@@ -79,8 +79,9 @@ struct attack_context {
 };
 
 enum attack_phase {
-    PHASE_AGENT, /* in the agent's cell */
-    PHASE_GRADE, /* in the grading cell, as a program of the graders */
+    PHASE_AGENT,     /* in the agent's cell */
+    PHASE_GRADE,     /* in the grading cell, as a program of the graders */
+    PHASE_CANDIDATE, /* in a candidate's cell, as a program that a grader runs by as-candidate */
 };
 
 /* What shows that an attack could have worked: where it must be FOUND. */
@@ -107,6 +108,7 @@ extern const struct attack_table attacks_material, attacks_copies, attacks_proce
 extern const struct attack_table attacks_permission, attacks_escape, attacks_network;
 extern const struct attack_table attacks_cells, attacks_names, attacks_collect, attacks_host;
 extern const struct attack_table attacks_grader, attacks_verdict, attacks_persist;
+extern const struct attack_table attacks_candidate, attacks_limits;
 
 /* --- what attacks say */
 
@@ -145,6 +147,8 @@ long attack_read(const char *path, char *ret, size_t size) nonnull(1, 2);
 /* Calls visit for each process id in /proc but the caller's family. */
 void attack_processes(struct attack_context *context,
                       void (*visit)(struct attack_context *context, int pid)) nonnull(1, 2);
+/* All of words, files and memory of other processes; and whether PID 1 is to be seen. */
+void attack_read_others(struct attack_context *context) nonnull(1);
 /* True for the ids of this program's own processes. */
 bool attack_is_own(int pid);
 /* "EPERM" and so on. */

@@ -16,8 +16,11 @@
 static const struct attack_table *const tables[] = {
     &attacks_material, &attacks_copies,  &attacks_process, &attacks_permission, &attacks_escape,
     &attacks_network,  &attacks_cells,   &attacks_names,   &attacks_collect,    &attacks_host,
-    &attacks_grader,   &attacks_verdict, &attacks_persist,
+    &attacks_grader,   &attacks_verdict, &attacks_persist, &attacks_candidate,  &attacks_limits,
 };
+
+static const char *const phase_names[] = {
+    [PHASE_AGENT] = "agent", [PHASE_GRADE] = "grade", [PHASE_CANDIDATE] = "candidate"};
 
 /* One write, so that a line is whole. */
 static void write_line(int fd, const char *line, int length)
@@ -132,8 +135,8 @@ void attack_list(int lines_fd)
                        snprintf(line, sizeof(line), "%s\t%c\t%s\t%s\t%s\t%s\n", attack->id,
                                 attack->class,
                                 attack->control == CONTROL_LEAKY ? "leaky" : "mutant",
-                                attack->phase == PHASE_AGENT ? "agent" : "grade",
-                                attack->fast ? "fast" : "whole", attack->title));
+                                phase_names[attack->phase], attack->fast ? "fast" : "whole",
+                                attack->title));
         }
     }
 }

@@ -167,6 +167,14 @@ static void look_at_init(struct attack_context *context)
     }
 }
 
+void attack_read_others(struct attack_context *context)
+{
+    read_all_words(context);
+    read_all_open_files(context);
+    read_all_memory(context);
+    look_at_init(context);
+}
+
 /* --- its own */
 
 static void look_at_descriptors(struct attack_context *context)

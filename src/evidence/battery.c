@@ -44,7 +44,8 @@ static void add_row(struct battery *battery, char *fields[static FIELDS])
             .title = str_dup(fields[5]),
         };
     }
-    if (strcmp(fields[3], "grade") == 0)
+    row->for_candidate = strcmp(fields[3], "candidate") == 0;
+    if (strcmp(fields[3], "grade") == 0 || row->for_candidate)
         row->grading = true;
     else
         row->planting = true;
@@ -123,7 +124,7 @@ static bool take_line(struct battery *battery, char *line, enum attack_phase pha
     set_verdict(row, verdict, fields[5]);
     row->examined += examined;
     row->ms += ms;
-    if (phase == PHASE_GRADE)
+    if (phase != PHASE_AGENT)
         row->looked_for = true;
     else
         row->tried = true;
@@ -151,6 +152,17 @@ void battery_note(struct battery *battery, const char *id, enum attack_verdict v
 
     if (row != NULL)
         set_verdict(row, verdict, detail);
+}
+
+void battery_note_candidates(struct battery *battery, enum attack_verdict verdict,
+                             const char *detail)
+{
+    for (size_t i = 0; i < battery->count; i++) {
+        if (!battery->rows[i].for_candidate)
+            continue;
+        battery->rows[i].looked_for = true;
+        set_verdict(&battery->rows[i], verdict, detail);
+    }
 }
 
 void battery_close(struct battery *battery)

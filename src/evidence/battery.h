@@ -19,7 +19,8 @@ struct battery_row {
     char *id, *title, *detail; /* owned; detail NULL: none */
     char class;
     bool leaky, fast;            /* see enum attack_control */
-    bool planting, grading;      /* has rows in the agent's phase, in the graders' */
+    bool planting, grading;      /* has rows in the agent's phase, in a later one */
+    bool for_candidate;          /* that one is the candidate's */
     bool tried, looked_for;      /* they gave a line */
     enum attack_verdict verdict; /* 0: none yet */
     uint64_t examined, ms;
@@ -43,6 +44,9 @@ must_check int battery_take(struct battery *battery, const char *lines, enum att
 /* What was seen from outside; FOUND and ERROR outweigh what is there. */
 void battery_note(struct battery *battery, const char *id, enum attack_verdict verdict,
                   const char *detail) nonnull(1, 2, 4);
+/* The same for each row of the candidate's phase. */
+void battery_note_candidates(struct battery *battery, enum attack_verdict verdict,
+                             const char *detail) nonnull(1, 3);
 /* Rows without a final verdict become errors. */
 void battery_close(struct battery *battery) nonnull(1);
 

@@ -18,11 +18,12 @@
 #define DOCUMENT_BYTES_MAX ((size_t)1 << 20)
 #define FEWEST_OF_A_CLASS 3
 #define LAST_CLASS 'M'
+#define CLASSES (LAST_CLASS - 'A' + 1)
 
 static const struct attack_table *const tables[] = {
     &attacks_material, &attacks_copies,  &attacks_process, &attacks_permission, &attacks_escape,
     &attacks_network,  &attacks_cells,   &attacks_names,   &attacks_collect,    &attacks_host,
-    &attacks_grader,   &attacks_verdict, &attacks_persist,
+    &attacks_grader,   &attacks_verdict, &attacks_persist, &attacks_candidate,  &attacks_limits,
 };
 
 static char *document;
@@ -152,8 +153,9 @@ static void names_every_attack(void **state)
 static void has_three_attacks_of_each_class(void **state)
 {
     (void)state;
-    assert_int_equal(ARRAY_SIZE(tables), LAST_CLASS - 'A' + 1);
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+    /* One for each, and behind them those whose attacks are of several. */
+    assert_true(ARRAY_SIZE(tables) >= CLASSES);
+    for (size_t i = 0; i < CLASSES; i++) {
         size_t titled = 0;
 
         for (size_t k = 0; k < tables[i]->count; k++) {

@@ -130,8 +130,10 @@ const char *grade_cell_reference(const struct grade_cell *cell)
 static int allow_candidates(struct grade_cell *cell, struct error **err)
 {
     struct cell_spec recipe = {.etc_fd = -1};
-    int r = view_fill_cell(cell->options.view, NULL, CELL_CANDIDATE, &recipe, err);
+    int r = view_fill_cell(cell->options.view, cell->options.monitor, CELL_CANDIDATE, &recipe, err);
 
+    if (r == 0 && cell->options.program != NULL)
+        r = grade_cell_add_mount(&recipe, *cell->options.program, err);
     return r < 0 ? r : cell_allow_candidates(cell->cell, &recipe, err);
 }
 

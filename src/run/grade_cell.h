@@ -27,8 +27,9 @@ struct grade_cell_options {
     int events_fd; /* events.jsonl, mounted instead of events when that is large; -1: none */
     const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
     const struct task_limits *limits;         /* for the environment; NULL: none */
-    const struct cell_mount *program;         /* a further program in the cell; NULL: none */
-    const struct task_service *services;      /* that run beside its commands */
+    const struct cell_mount
+        *program; /* a further program in the cell and its candidates'; NULL: none */
+    const struct task_service *services; /* that run beside its commands */
     size_t service_count;
     const volatile int *stop; /* non-zero: commands end at once; NULL: never */
     /* What was kept outside of the cells and belongs into this one's workspace. */

@@ -29,6 +29,8 @@ bool grade_cell_is_kept(const struct grade_cell *cell, const char *path) nonnull
 /* Its bytes as they are outside. */
 must_check int grade_cell_read_kept(const struct grade_cell *cell, bool content,
                                     struct grade_file *ret, struct error **err) nonnull(1, 3);
+must_check int grade_cell_add_mount(struct cell_spec *spec, struct cell_mount mount,
+                                    struct error **err) nonnull(1);
 /* Everything but the workspace that is kept. */
 must_check int grade_cell_fill(const struct grade_cell *cell, struct cell_spec *spec,
                                struct error **err) nonnull(1, 2);

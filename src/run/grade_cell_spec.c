@@ -17,7 +17,7 @@ bool grade_cell_has_candidates(const struct grade_cell *cell)
            monitor_candidate_mount(cell->options.monitor).fd >= 0;
 }
 
-static int add_mount(struct cell_spec *spec, struct cell_mount mount, struct error **err)
+int grade_cell_add_mount(struct cell_spec *spec, struct cell_mount mount, struct error **err)
 {
     if (spec->mount_count >= CELL_MOUNTS_MAX)
         return error_set(err, ERROR_LIMIT, "more than %d trees in a grading cell", CELL_MOUNTS_MAX);
@@ -48,19 +48,19 @@ static int add_private(const struct grade_cell *cell, struct cell_spec *spec, st
     if (stage->has_suite) {
         mount.fd = stage->suite.tree_fd;
         mount.target = cell->suite_path;
-        r = add_mount(spec, mount, err);
+        r = grade_cell_add_mount(spec, mount, err);
     }
     if (r == 0 && stage->has_reference) {
         mount.fd = stage->reference.tree_fd;
         mount.target = cell->reference_path;
-        r = add_mount(spec, mount, err);
+        r = grade_cell_add_mount(spec, mount, err);
     }
     /* Where the suite's copy is hollow: the task's own reference, at its place in the suite. */
     if (r == 0 && cell->reference_place != NULL) {
         mount.fd = stage->reference_mount_fd;
         mount.target = cell->reference_place;
         mount.hidden_parent = false;
-        r = add_mount(spec, mount, err);
+        r = grade_cell_add_mount(spec, mount, err);
     }
     return r;
 }
@@ -72,7 +72,7 @@ static int add_events(const struct grade_cell *cell, struct cell_spec *spec, str
         options->events != NULL && strlen(options->events) > GRADE_CELL_EVENTS_BYTES_MAX;
 
     if (is_large && options->events_fd >= 0)
-        return add_mount(
+        return grade_cell_add_mount(
             spec, (struct cell_mount){.fd = options->events_fd, .target = cell->events_path}, err);
     return add_text(spec, cell->events_path, options->events, err);
 }
@@ -121,14 +121,15 @@ static int fill_system(const struct grade_cell *cell, struct cell_spec *spec, st
     int r = view_fill_cell(options->view, has_work ? options->monitor : NULL, grade_cell_role(cell),
                            spec, err);
 
+    view_fit_limits(options->view, options->monitor, &spec->limits);
     /* A step of the harness acts on the workspace; of what is outside nothing would stay. */
     spec->identity_root = false;
     /* A harness cell is made like an agent's, which has no worker. */
     if (r == 0 && options->is_harness && !grade_cell_has_nothing_to_apply(cell))
-        return add_mount(spec, monitor_worker_mount(options->monitor), err);
+        return grade_cell_add_mount(spec, monitor_worker_mount(options->monitor), err);
     if (r < 0 || has_work || !grade_cell_has_candidates(cell))
         return r;
-    return add_mount(spec, monitor_candidate_mount(options->monitor), err);
+    return grade_cell_add_mount(spec, monitor_candidate_mount(options->monitor), err);
 }
 
 int grade_cell_fill(const struct grade_cell *cell, struct cell_spec *spec, struct error **err)
@@ -144,7 +145,7 @@ int grade_cell_fill(const struct grade_cell *cell, struct cell_spec *spec, struc
     if (r == 0)
         r = add_private(cell, spec, err);
     if (r == 0 && options->program != NULL)
-        r = add_mount(spec, *options->program, err);
+        r = grade_cell_add_mount(spec, *options->program, err);
     if (r == 0)
         r = add_candidate(cell, spec, err);
     if (r == 0)

@@ -1,5 +1,3 @@
-#include "run/probe.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,10 +8,8 @@
 #include "base/mem.h"
 #include "base/spawn.h"
 #include "collect/collect.h"
-#include "evidence/decoy.h"
-#include "run/grade_cell.h"
+#include "run/probe_internal.h"
 
-#define PROBE_PATH "/run/probe/probe"
 #define CLEAR_UP_NS (UINT64_C(2) * 1000000000)
 #define AGENT_NS (UINT64_C(90) * 1000000000)
 #define TAR_BYTES_MAX ((uint64_t)256 << 20)
@@ -22,22 +18,6 @@
 /* Of task-format.md, "sandbox.limits": what 0 means to a cell. */
 #define DEFAULT_PIDS 1024
 #define DEFAULT_DISK_BYTES ((uint64_t)2048 << 20)
-
-struct probe {
-    const struct probe_options *options;
-    struct battery *battery;
-    struct decoy decoy;
-    struct private_stage private_stage;
-    bool has_private;
-    int program_fd;
-    struct monitor *other_monitor, *monitor;
-    struct cell *other, *twin;
-    int other_input; /* the other cell's stand-in ends when it is closed */
-    int lifelines[LIFELINES];
-    struct grade_cell *grade_cell;
-    int tar_fd, changes_fd;
-    int peer_input;
-};
 
 /* Without a cell what it shared does not go away with it: it clears up when its input ends. */
 static void end_other(struct probe *probe)
@@ -71,7 +51,7 @@ static void probe_done(struct probe *probe)
         fd_closep(&probe->lifelines[i]);
 }
 
-static int make_pipe(int *ret_read, int *ret_write, struct error **err)
+int probe_pipe(int *ret_read, int *ret_write, struct error **err)
 {
     int ends[2];
 
@@ -94,7 +74,7 @@ static int read_list(const struct probe *probe, struct error **err)
     scoped(buf_done) struct buf text = {0};
     pid_t pid;
     int status;
-    int r = make_pipe(&read_end, &write_end, err);
+    int r = probe_pipe(&read_end, &write_end, err);
 
     if (r < 0)
         return r;
@@ -180,9 +160,9 @@ static int start_other(struct probe *probe, struct error **err)
     int r = fill_spec(probe, probe->other_monitor, &spec, err);
 
     if (r == 0)
-        r = make_pipe(&input, &probe->other_input, err);
+        r = probe_pipe(&input, &probe->other_input, err);
     if (r == 0)
-        r = make_pipe(&lines_read, &lines, err);
+        r = probe_pipe(&lines_read, &lines, err);
     if (r < 0)
         return r;
     cell_env_default(&env);
@@ -200,8 +180,8 @@ static int start_other(struct probe *probe, struct error **err)
     return decoy_hear(&probe->decoy, lines_read, "cell", err);
 }
 
-static int wait_for_lines(struct probe *probe, struct cell *cell, uint32_t process, int *lines_read,
-                          enum attack_phase phase, struct error **err)
+int probe_hear(struct probe *probe, struct cell *cell, uint32_t process, int *lines_read,
+               enum attack_phase phase, struct error **err)
 {
     scoped(buf_done) struct buf text = {.max_bytes = BATTERY_TEXT_BYTES_MAX};
     struct cell_capture capture = {.fd = *lines_read, .buf = &text};
@@ -220,13 +200,7 @@ static int wait_for_lines(struct probe *probe, struct cell *cell, uint32_t proce
     return battery_take(probe->battery, buf_text(&text), phase, err);
 }
 
-/* Descriptors of the battery in a cell: lines, targets, and in the twin the lifelines. */
-struct channel {
-    int lines_read, lines, targets;
-    int held[LIFELINES];
-};
-
-static void channel_done(struct channel *channel)
+void probe_channel_done(struct probe_channel *channel)
 {
     fd_closep(&channel->lines_read);
     fd_closep(&channel->lines);
@@ -235,10 +209,10 @@ static void channel_done(struct channel *channel)
         fd_closep(&channel->held[i]);
 }
 
-static int channel_open(struct probe *probe, struct channel *ret, struct error **err)
+int probe_channel_open(struct probe *probe, struct probe_channel *ret, struct error **err)
 {
     const struct buf *targets = &probe->decoy.targets;
-    int r = make_pipe(&ret->lines_read, &ret->lines, err);
+    int r = probe_pipe(&ret->lines_read, &ret->lines, err);
 
     return r < 0 ? r
                  : fs_memfd("notes", buf_text(targets), targets->size_bytes, &ret->targets, err);
@@ -255,7 +229,24 @@ static void add_leaks(const struct probe *probe, struct str_list *env)
     str_list_add(env, "http_proxy=http://127.0.0.1:1/");
 }
 
-static int start_twin(struct probe *probe, struct channel *channel, struct error **err)
+/* Where nothing enforces them, without a cell, what the task wants: the control of what tries them.
+ */
+static int tell_limits(struct probe *probe, const struct cell_spec *twin, struct error **err)
+{
+    struct cell_spec wanted = {.role = CELL_AGENT, .etc_fd = -1};
+    bool is_control = monitor_facts(probe->monitor)->driver == CELL_TEMPDIR;
+    int r = view_fill_cell(probe->options->view, NULL, CELL_AGENT, &wanted, err);
+
+    if (r < 0)
+        return r;
+    const struct cell_limits *limits = is_control ? &wanted.limits : &twin->limits;
+
+    if (limits->memory_bytes > 0)
+        decoy_target_number(&probe->decoy, "memory", limits->memory_bytes);
+    return 0;
+}
+
+static int start_twin(struct probe *probe, struct probe_channel *channel, struct error **err)
 {
     const char *const argv[] = {PROBE_PATH, probe->options->fast ? "fast" : "attack", NULL};
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
@@ -263,16 +254,19 @@ static int start_twin(struct probe *probe, struct channel *channel, struct error
     int r = fill_spec(probe, probe->monitor, &spec, err);
 
     for (int i = 0; i < LIFELINES && r == 0; i++)
-        r = make_pipe(&probe->lifelines[i], &channel->held[i], err);
+        r = probe_pipe(&probe->lifelines[i], &channel->held[i], err);
     if (r < 0)
         return r;
     decoy_target_number(&probe->decoy, "pids",
                         spec.limits.pids != 0 ? spec.limits.pids : DEFAULT_PIDS);
     decoy_target_number(&probe->decoy, "disk",
                         spec.limits.disk_bytes != 0 ? spec.limits.disk_bytes : DEFAULT_DISK_BYTES);
+    r = tell_limits(probe, &spec, err);
+    if (r < 0)
+        return r;
     if (spec.identity_root)
         decoy_target_number(&probe->decoy, "root", 1);
-    r = channel_open(probe, channel, err);
+    r = probe_channel_open(probe, channel, err);
     if (r < 0)
         return r;
     cell_env_default(&env);
@@ -331,7 +325,7 @@ static int end_twin(struct probe *probe, struct error **err)
 
 static int run_agent_phase(struct probe *probe, struct error **err)
 {
-    scoped(channel_done) struct channel channel = {-1, -1, -1, {-1, -1, -1}};
+    scoped(probe_channel_done) struct probe_channel channel = {-1, -1, -1, {-1, -1, -1}};
     int r = start_twin(probe, &channel, err);
 
     if (r < 0)
@@ -339,7 +333,7 @@ static int run_agent_phase(struct probe *probe, struct error **err)
     fd_closep(&channel.lines);
     for (int i = 0; i < LIFELINES; i++)
         fd_closep(&channel.held[i]);
-    r = wait_for_lines(probe, probe->twin, 0, &channel.lines_read, PHASE_AGENT, err);
+    r = probe_hear(probe, probe->twin, 0, &channel.lines_read, PHASE_AGENT, err);
     return r < 0 ? r : end_twin(probe, err);
 }
 
@@ -416,79 +410,6 @@ static int collect_twin(struct probe *probe, struct error **err)
     return look_at_collected(probe, dir_fd, err);
 }
 
-/* --- the graders' phase */
-
-static int exec_in(struct probe *probe, struct cell *cell, const char *mode,
-                   struct cell_command *command, uint32_t *ret, struct error **err)
-{
-    const char *const argv[] = {PROBE_PATH, mode, NULL};
-
-    command->argv = argv;
-    command->envp = (const char *const *)grade_cell_env(probe->grade_cell)->items;
-    return cell_exec(cell, command, ret, err);
-}
-
-/* Another program of the graders, which holds the secret. */
-static int start_peer(struct probe *probe, struct cell *cell, struct error **err)
-{
-    scoped(fd_closep) int input = -1;
-    scoped(fd_closep) int lines = -1;
-    scoped(fd_closep) int lines_read = -1;
-    uint32_t process;
-    int r = make_pipe(&input, &probe->peer_input, err);
-
-    if (r == 0)
-        r = make_pipe(&lines_read, &lines, err);
-    if (r < 0)
-        return r;
-    struct cell_command command = {.fds = {input, -1, -1, lines, probe->decoy.secret_fd},
-                                   .fd_count = 5};
-
-    r = exec_in(probe, cell, "peer", &command, &process, err);
-    if (r < 0)
-        return r;
-    fd_closep(&lines);
-    return decoy_hear(&probe->decoy, lines_read, "peer", err);
-}
-
-static int run_grade_phase(struct probe *probe, struct error **err)
-{
-    static const struct str_list no_variables = {0};
-    scoped(channel_done) struct channel channel = {-1, -1, -1, {-1, -1, -1}};
-    struct cell_mount program = {.fd = probe->program_fd, .target = PROBE_PATH};
-    struct grade_cell_options options = {
-        .monitor = probe->monitor,
-        .view = probe->options->view,
-        .private_stage = &probe->private_stage,
-        .suite_variables = &no_variables,
-        .tar_fd = probe->tar_fd,
-        .changes_fd = probe->changes_fd,
-        .events_fd = -1,
-        .dialog = "[]\n",
-        .program = &program,
-    };
-    struct cell *cell = NULL;
-    uint32_t process;
-
-    probe->grade_cell = grade_cell_new(&options);
-    int r = grade_cell_live(probe->grade_cell, &cell, err);
-
-    if (r == 0)
-        r = start_peer(probe, cell, err);
-    if (r == 0)
-        r = channel_open(probe, &channel, err);
-    if (r < 0)
-        return r;
-    struct cell_command command = {.fds = {-1, -1, -1, channel.lines, channel.targets},
-                                   .fd_count = 5};
-
-    r = exec_in(probe, cell, "grade", &command, &process, err);
-    if (r < 0)
-        return r;
-    fd_closep(&channel.lines);
-    return wait_for_lines(probe, cell, process, &channel.lines_read, PHASE_GRADE, err);
-}
-
 static int run_phases(struct probe *probe, struct error **err)
 {
     int r = prepare(probe, err);
@@ -500,7 +421,7 @@ static int run_phases(struct probe *probe, struct error **err)
     if (r < 0 || probe->options->fast)
         return r;
     r = collect_twin(probe, err);
-    return r < 0 ? r : run_grade_phase(probe, err);
+    return r < 0 ? r : probe_grade(probe, err);
 }
 
 int probe_run(const struct probe_options *options, struct probe_result *ret, struct error **err)

@@ -45,6 +45,12 @@ void view_freep(struct view **view);
 must_check int view_fill_cell(const struct view *view, const struct monitor *monitor,
                               enum cell_role role, struct cell_spec *spec, struct error **err)
     nonnull(1, 4);
+/*
+ * Leaves out limits that the monitor cannot enforce, where the task wants to run all the same. Done
+ * by view_fill_cell() with a monitor; to be called after one without.
+ */
+void view_fit_limits(const struct view *view, const struct monitor *monitor,
+                     struct cell_limits *limits) nonnull(1, 2, 3);
 /* The composed manifest of the staged workspace. The view owns it. */
 const struct manifest *view_manifest(const struct view *view) nonnull(1);
 /* The agent's plugins. The view owns them. */

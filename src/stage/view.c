@@ -404,9 +404,13 @@ const struct root *view_system(const struct view *view, enum cell_role role)
     return role == CELL_GRADER ? view->grader_root : view->agent_root;
 }
 
-/* What the machine cannot enforce, where the task wants to run all the same. */
-static void drop_limits(const struct monitor_facts *facts, struct cell_limits *limits)
+void view_fit_limits(const struct view *view, const struct monitor *monitor,
+                     struct cell_limits *limits)
 {
+    const struct monitor_facts *facts = monitor_facts(monitor);
+
+    if (!view->best_effort)
+        return;
     if ((facts->limits & 1u << CELL_CGROUP_MEMORY) == 0)
         limits->memory_bytes = 0;
     if ((facts->limits & 1u << CELL_CGROUP_CPU) == 0)
@@ -433,8 +437,8 @@ int view_fill_cell(const struct view *view, const struct monitor *monitor, enum 
     add_texts(view, spec);
     add_workspace(view, spec);
     spec->limits = view->limits;
-    if (monitor != NULL && view->best_effort)
-        drop_limits(monitor_facts(monitor), &spec->limits);
+    if (monitor != NULL)
+        view_fit_limits(view, monitor, &spec->limits);
     return 0;
 }
 

@@ -109,7 +109,14 @@ case_best_effort_records_what_is_not_enforced() {
   expect_trial .cell.used.oom_kills null
 }
 
+case_best_effort_is_a_candidates_too() {
+  TASK_MORE='sandbox: {limits: {max_memory_mb: 100, max_cpus: 1, best_effort: true}}' \
+    TASK_CRITERIA=$(command_criterion 'as-candidate true') script_task t <<<$'#!/bin/sh\ntrue'
+  run_suite
+  expect_status 0
+}
+
 main an_agent_that_takes_too_much_memory_is_graded it_gets_its_memory_without_a_limit:user \
   a_child_that_is_killed_is_the_agents_affair a_grader_has_the_same_limit what_a_program_reads_of_its_limits \
   what_an_agent_sets_itself_stays:user a_limit_that_cannot_be_enforced_is_an_error:user \
-  best_effort_records_what_is_not_enforced:user
+  best_effort_records_what_is_not_enforced:user best_effort_is_a_candidates_too:user
