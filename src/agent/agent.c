@@ -3,10 +3,15 @@
 #include "agent/internal.h"
 
 static const struct agent_adapter adapters[] = {
-    {AGENT_SCRIPT, "script", script_plan_turn},
-    {AGENT_EXEC, "exec", exec_plan_turn},
-    {AGENT_NOP, "nop", nop_plan_turn},
-    {AGENT_NONE, "none", none_plan_turn},
+    {AGENT_SCRIPT, "script", NULL, script_plan_turn},
+    {AGENT_EXEC, "exec", NULL, exec_plan_turn},
+    {AGENT_NOP, "nop", NULL, nop_plan_turn},
+    {AGENT_NONE, "none", NULL, none_plan_turn},
+    {AGENT_CLAUDE_CODE, "claude-code", &claude_code_program, claude_code_plan_turn},
+    {AGENT_CODEX, "codex", &codex_program, codex_plan_turn},
+    {AGENT_GEMINI, "gemini", &gemini_program, gemini_plan_turn},
+    {AGENT_OPENCODE, "opencode", &opencode_program, opencode_plan_turn},
+    {AGENT_PI, "pi", &pi_program, pi_plan_turn},
 };
 
 const struct agent_adapter *agent_adapter_of(enum task_agent_type type)
@@ -18,12 +23,30 @@ const struct agent_adapter *agent_adapter_of(enum task_agent_type type)
     return NULL;
 }
 
+const struct agent_adapter *agent_adapter_named(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(adapters); i++) {
+        if (strcmp(adapters[i].name, name) == 0)
+            return &adapters[i];
+    }
+    return NULL;
+}
+
+const struct agent_adapter *agent_adapter_at(size_t index)
+{
+    return index < ARRAY_SIZE(adapters) ? &adapters[index] : NULL;
+}
+
 void agent_turn_done(struct agent_turn *turn)
 {
     str_list_done(&turn->argv);
     str_list_done(&turn->env);
     free(turn->stdin_text);
     free(turn->script_bytes);
+    for (size_t i = 0; i < turn->file_count; i++) {
+        free(turn->files[i].path);
+        free(turn->files[i].bytes);
+    }
     *turn = (struct agent_turn){0};
 }
 

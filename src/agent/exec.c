@@ -39,13 +39,13 @@ static int expand_words(const struct task_public *task, struct agent_turn *turn,
     return 0;
 }
 
-int exec_plan_turn(const struct task_public *task, int script_fd, struct agent_turn *ret,
-                   struct error **err)
+int exec_plan_turn(const struct task_public *task, const struct agent_place *place,
+                   struct agent_turn *ret, struct error **err)
 {
     scoped(agent_turn_done) struct agent_turn turn = {0};
     bool replaced = false;
 
-    (void)script_fd;
+    (void)place;
     if (task->agent.command.count == 0 || task->agent.command.items[0][0] == '\0')
         return error_set(err, ERROR_TASK, "agent.command: no program given");
 

@@ -1,11 +1,11 @@
 #include "agent/internal.h"
 
 /* No agent at all: the workspace is graded as it was staged. */
-int none_plan_turn(const struct task_public *task, int script_fd, struct agent_turn *ret,
-                   struct error **err)
+int none_plan_turn(const struct task_public *task, const struct agent_place *place,
+                   struct agent_turn *ret, struct error **err)
 {
     (void)task;
-    (void)script_fd;
+    (void)place;
     (void)err;
     *ret = (struct agent_turn){0};
     return 0;

@@ -36,16 +36,16 @@ static bool can_be_executed(const struct buf *bytes)
                                                                                  4) == 0);
 }
 
-int script_plan_turn(const struct task_public *task, int script_fd, struct agent_turn *ret,
-                     struct error **err)
+int script_plan_turn(const struct task_public *task, const struct agent_place *place,
+                     struct agent_turn *ret, struct error **err)
 {
     scoped(buf_done) struct buf bytes = {.max_bytes = AGENT_SCRIPT_BYTES_MAX};
     /* The host's path is not for records: its last part is. */
     const char *name = task->agent.script == NULL ? "" : path_base(task->agent.script);
 
-    ASSERT(script_fd >= 0);
+    ASSERT(place->script_fd >= 0);
 
-    int r = read_script(script_fd, name, &bytes, err);
+    int r = read_script(place->script_fd, name, &bytes, err);
 
     if (r < 0)
         return r;

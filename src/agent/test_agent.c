@@ -21,7 +21,8 @@ static char *joined(const struct str_list *list)
 static int plan(const struct task_public *task, int script_fd, struct agent_turn *ret,
                 struct error **err)
 {
-    return agent_adapter_of(task->agent.type)->plan_turn(task, script_fd, ret, err);
+    return agent_adapter_of(task->agent.type)
+        ->plan_turn(task, &(struct agent_place){.script_fd = script_fd}, ret, err);
 }
 
 /* A task for tests: the strings are literals, so it is never freed. */

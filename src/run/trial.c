@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
@@ -24,21 +25,11 @@ static const struct {
 
 static const char *agent_type_name(enum task_agent_type type)
 {
-    switch (type) {
-    case AGENT_UNSET:
-        return "unset";
-    case AGENT_SCRIPT:
-        return "script";
-    case AGENT_EXEC:
-        return "exec";
-    case AGENT_NOP:
-        return "nop";
-    case AGENT_ORACLE:
-        return "oracle";
-    case AGENT_NONE:
-        return "none";
-    }
-    return "unset";
+    const struct agent_adapter *adapter = agent_adapter_of(type);
+
+    if (adapter != NULL)
+        return adapter->name;
+    return type == AGENT_ORACLE ? "oracle" : "unset";
 }
 
 /* In place of what the record began with. */

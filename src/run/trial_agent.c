@@ -430,7 +430,8 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
     if (adapter == NULL)
         return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
 
-    r = adapter->plan_turn(public_half, job->script_fd, &turn, err);
+    r = adapter->plan_turn(public_half, &(struct agent_place){.script_fd = job->script_fd}, &turn,
+                           err);
 
     if (r < 0)
         return r;

@@ -24,8 +24,7 @@ static const char *const taken[] = {
     "/workspace", "/home/agent",     "/tmp",     "/proc",        "/dev",      "/sys", "/etc",
     "/graders",   "/run/closedbook", "/run/env", "/run/plugins", "/run/tools"};
 
-/* NULL: a path of the host that may be shown. Else what it would lie over. */
-static const char *find_taken(const char *path)
+const char *task_expose_taken(const char *path)
 {
     for (size_t i = 0; i < ARRAY_SIZE(taken); i++) {
         if (path_is_below(path, taken[i]) || path_is_below(taken[i], path))
@@ -42,7 +41,7 @@ static void add_exposed(const struct build *build, const struct node *node, cons
 
     if (path == NULL)
         return;
-    const char *taken_path = find_taken(path);
+    const char *taken_path = task_expose_taken(path);
 
     if (taken_path != NULL) {
         build_error(build, node->mark, name,

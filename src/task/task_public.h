@@ -16,6 +16,12 @@ enum task_agent_type {
     AGENT_NOP,
     AGENT_ORACLE,
     AGENT_NONE,
+    /* Programs that are installed on the host; they reach their model through the broker. */
+    AGENT_CLAUDE_CODE,
+    AGENT_CODEX,
+    AGENT_GEMINI,
+    AGENT_OPENCODE,
+    AGENT_PI,
 };
 
 #define TASK_PLUGINS_MAX 8
@@ -35,6 +41,12 @@ struct task_agent {
     struct str_list command; /* AGENT_EXEC: argv, "{prompt}" anywhere in a word */
     struct str_list env;     /* "NAME=value", already resolved against the allowlist */
     bool trust_self_reported;
+    /* Of programs on the host; those that have no use for one remark on it. */
+    char *permission_mode; /* "plan"; NULL: nothing is asked */
+    struct str_list allowed_tools, disallowed_tools, setting_sources, extra_args;
+    char *system_prompt; /* NULL: none */
+    bool system_prompt_replaces;
+    char *claude_settings; /* JSON; NULL: none */
     struct task_plugin *plugins;
     size_t plugin_count;
     struct str_list plugin_ignore; /* patterns of what no plugin brings */
@@ -84,6 +96,10 @@ struct task_limits {
 
 #define TASK_EXPOSE_MAX 8        /* paths of the host in one cell */
 #define TASK_EXPOSE_PATH_MAX 127 /* bytes of one */
+
+/* NULL: a path of the host that a cell may show. Else the cell's own place that it would lie over.
+ */
+const char *task_expose_taken(const char *path) nonnull(1);
 
 #define TASK_PACKAGES_MAX 64 /* of one environment */
 
