@@ -89,7 +89,7 @@ EOF
 }
 
 case_who_has_no_range_is_told() {
-  ! is_root || skip "for an ordinary user"
+  ! is_root || not_here "for an ordinary user"
   TASK_MORE='sandbox: {identity: root}' script_task t <<<'#!/bin/sh'
   run_suite
   expect_status 3

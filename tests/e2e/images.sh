@@ -172,7 +172,7 @@ case_says_what_a_reference_should_look_like() {
   run_suite
   expect_status 2
   expect_text err 'oci:PATH[:tag], docker-archive:FILE, docker-daemon:NAME or docker://NAME expected'
-  [ ! -x /usr/bin/skopeo ] && [ ! -x /usr/local/bin/skopeo ] || skip "skopeo is here"
+  [ ! -x /usr/bin/skopeo ] && [ ! -x /usr/local/bin/skopeo ] || not_here "skopeo is here"
   TASK_MORE="sandbox: {image: 'docker://localhost/x'}" script_task t </dev/null
   run_suite
   expect_status 3

@@ -5,7 +5,8 @@
 # of "not ok". When the tests run as root, names with ":user" run a second time as an ordinary user, names with
 # ":root" are skipped for others, names with ":all" run under ALL=1 only.
 #
-# Lines: "ok FILE/NAME", "not ok FILE/NAME reason", "skip FILE/NAME reason". Exit status 1 when any is not ok.
+# Lines: "ok FILE/NAME", "not ok FILE/NAME reason", "skip FILE/NAME reason", and "elsewhere FILE/NAME reason" for a case
+# that is about another machine or user. Exit status 1 when any is not ok.
 #
 # CLOSEDBOOK        the program (default: found in CLOSEDBOOK_BUILD, else on PATH)
 # CLOSEDBOOK_BUILD  the build directory
@@ -46,6 +47,12 @@ fail() {
 skip() {
   echo "$*" >"$E2E_CASE/reason"
   exit 77
+}
+
+# The case is about another machine or user: it could not be tried here, and nothing is left out.
+not_here() {
+  echo "$*" >"$E2E_CASE/reason"
+  exit 78
 }
 
 need() { # PROGRAM...
@@ -194,6 +201,7 @@ run_case() { # NAME SHOWN-NAME PREFIX...
   case $case_status in
     0) echo "ok $E2E_FILE/$shown" ;;
     77) echo "skip $E2E_FILE/$shown ${reason:-no reason}" ;;
+    78) echo "elsewhere $E2E_FILE/$shown ${reason:-no reason}" ;;
     *)
       echo "not ok $E2E_FILE/$shown ${reason:-ended with $case_status}"
       tail -n 20 "$E2E_CASE/log" "$E2E_CASE/trace" "$E2E_CASE/work/err" 2>/dev/null | sed 's/^/    /' >&2 || true

@@ -91,7 +91,7 @@ case_what_an_agent_sets_itself_stays() {
 }
 
 case_a_limit_that_cannot_be_enforced_is_an_error() {
-  ! limited max_memory_mb || skip "cgroups limit max_memory_mb here"
+  ! limited max_memory_mb || not_here "cgroups limit max_memory_mb here"
   TASK_MORE='sandbox: {limits: {max_memory_mb: 100}}' script_task t <<<$'#!/bin/sh\necho x >done.txt'
   run_suite
   expect_status 3
@@ -101,7 +101,7 @@ case_a_limit_that_cannot_be_enforced_is_an_error() {
 }
 
 case_best_effort_records_what_is_not_enforced() {
-  ! limited max_memory_mb || skip "cgroups limit max_memory_mb here"
+  ! limited max_memory_mb || not_here "cgroups limit max_memory_mb here"
   TASK_MORE='sandbox: {limits: {max_memory_mb: 100, max_cpus: 1, best_effort: true}}' script_task t <<<$'#!/bin/sh\necho x >done.txt'
   run_suite
   expect_status 0

@@ -161,7 +161,7 @@ case_a_task_that_requires_more_is_refused() {
 }
 
 case_a_user_is_refused_what_needs_root() {
-  ! is_root || skip "for an ordinary user"
+  ! is_root || not_here "for an ordinary user"
   TASK_MORE='sandbox: {require_tier: A}' script_task t <<<'#!/bin/sh'
   run_suite
   expect_status 3
