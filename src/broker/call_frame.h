@@ -22,6 +22,18 @@
 #define CALL_PROGRAM_PATH "/run/tools/call"
 #define CALL_TOOLS_DIR "/run/tools/bin"
 
+/*
+ * Programs of an author's own are answered for by the same program as a server in a cell beside the
+ * agent's: there are their folders, and what they write there.
+ */
+#define CALL_SEALED_SOCKET_PATH "/dev/shm/.programs"
+#define CALL_SEALED_OPTION "-s"
+#define CALL_SEALED_SOURCE "/run/tools/sealed"
+#define CALL_SEALED_DIR "/home/agent/mocks"
+/* For what a program hands on to the real one: where to ask, and which program it is itself. */
+#define CALL_ASK_VARIABLE "MOCK_SOCKET"
+#define CALL_TOOL_VARIABLE "MOCK_PROGRAM"
+
 enum call_kind {
     CALL_MADE = 1,  /* words: tool, working directory, arguments */
     CALL_TOO_LARGE, /* words: tool; the arguments do not fit */
@@ -50,8 +62,20 @@ enum answer_kind {
     ANSWER_TEXT = 1, /* out_bytes, then err_bytes follow */
     ANSWER_PASS,     /* run the real program and say how it ended */
     ANSWER_REFUSED,  /* err_bytes follow: why */
+    ANSWER_RUN,      /* out_bytes of words as of CALL_MADE follow: run that, say how it ended, and
+                        wait for a further answer */
 };
 
 struct answer_header {
     uint32_t magic, kind, exit_code, out_bytes, err_bytes;
 };
+
+/* What sealed programs wrote, as the server's program tells it: this, the path, the bytes. */
+struct kept_header {
+    uint32_t magic, mode, path_bytes, reserved;
+    uint64_t size_bytes;
+};
+#define KEPT_MAGIC 0x3174706bu
+#define KEPT_FILES_MAX 256u
+#define KEPT_BYTES_MAX ((uint64_t)64 << 20) /* of all files together */
+#define KEPT_DEPTH_MAX 16

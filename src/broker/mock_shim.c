@@ -3,9 +3,10 @@
  *
  * It holds nothing: it sends how it was called to the broker and prints what comes back, or runs
  * the real program when it is told to. Static, libc only. It is started by a file of one line,
- * "#!CALL_PROGRAM_PATH", so the kernel gives it that file's path as first argument.
- * `--listen` makes the socket, hands its listening end out by descriptor 3, and ends: before the
- * cell has any other program.
+ * "#!CALL_PROGRAM_PATH", so the kernel gives it that file's path as first argument; with "-s"
+ * behind it, it stands in for a sealed program, to whose server it hands its streams as well.
+ * `--listen PATH` makes the socket, hands its listening end out by descriptor 3, and ends: before
+ * the cell has any other program. `--serve` and `--kept` (mock_serve.c) run in a cell beside it.
  */
 
 #include <errno.h>
@@ -16,6 +17,7 @@
 
 #include "base/message.h"
 #include "broker/call_frame.h"
+#include "broker/mock_program.h"
 
 #define STATUS_CANNOT_RUN 126
 #define STATUS_NOT_FOUND 127
@@ -31,35 +33,51 @@ _Noreturn void assert_failed(const char *expression, const char *file, int line)
     abort();
 }
 
-_Noreturn static void fail(const char *tool, const char *what, int error)
+_Noreturn void mock_fail(const char *tool, const char *what, int error)
 {
     (void)fprintf(stderr, "%s: %s%s%s\n", tool, what, error != 0 ? ": " : "",
                   error != 0 ? strerror(error) : "");
     exit(STATUS_CANNOT_RUN);
 }
 
-static int open_socket(void)
+int mock_socket(void)
 {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
-        fail("mock", "cannot make a socket", errno);
+        mock_fail("mock", "cannot make a socket", errno);
     return fd;
 }
 
-static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CALL_SOCKET_PATH};
-
-static int hand_out_listener(void)
+struct sockaddr_un mock_address(const char *path)
 {
-    int fd = open_socket();
-    char byte = 'l';
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (strlen(path) >= sizeof(address.sun_path))
+        mock_fail("mock", "the socket's path is too long", 0);
+    memcpy(address.sun_path, path, strlen(path));
+    return address;
+}
+
+int mock_listen(const char *path)
+{
+    const struct sockaddr_un address = mock_address(path);
+    int fd = mock_socket();
 
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
-        fail("mock", "cannot listen", errno);
+        mock_fail("mock", "cannot listen", errno);
+    return fd;
+}
+
+static int hand_out_listener(const char *path)
+{
+    int fd = mock_listen(path);
+    char byte = 'l';
+
     int r = message_send(LISTEN_FD, &byte, 1, &fd, 1);
 
     if (r < 0)
-        fail("mock", "cannot hand out the socket", -r);
+        mock_fail("mock", "cannot hand out the socket", -r);
     return 0;
 }
 
@@ -96,7 +114,7 @@ static size_t make_frame(const char *tool, char **args)
         header.word_count = 1;
         size = sizeof(header);
         if (!add_word(&size, tool))
-            fail("mock", "the name is too long", 0);
+            mock_fail("mock", "the name is too long", 0);
     }
     memcpy(frame, &header, sizeof(header));
     return size;
@@ -107,7 +125,7 @@ static void send_all(int fd, const void *bytes, size_t size, const char *tool)
     int r = message_send(fd, bytes, size, NULL, 0);
 
     if (r < 0)
-        fail(tool, "cannot speak to the recorder", -r);
+        mock_fail(tool, "cannot speak to the recorder", -r);
 }
 
 static void write_all(int fd, const char *bytes, size_t size)
@@ -161,7 +179,7 @@ static int pass_on(int fd, const char *tool, char **argv)
     if (pid == 0)
         run_real(tool, argv);
     if (pid < 0)
-        fail(tool, "cannot start the real program", errno);
+        mock_fail(tool, "cannot start the real program", errno);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     ended.exit_code =
@@ -170,43 +188,118 @@ static int pass_on(int fd, const char *tool, char **argv)
     return (int)ended.exit_code;
 }
 
-static int obey(int fd, size_t size, const char *tool, char **argv)
+static ssize_t receive(int fd)
 {
-    struct answer_header answer;
-
-    if (size < sizeof(answer))
-        fail(tool, "the recorder is gone", 0);
-    memcpy(&answer, frame, sizeof(answer));
-    if (answer.magic != CALL_MAGIC ||
-        (uint64_t)answer.out_bytes + answer.err_bytes != size - sizeof(answer))
-        fail(tool, "the recorder's answer makes no sense", 0);
-    if (answer.kind == ANSWER_PASS)
-        return pass_on(fd, tool, argv);
-    write_all(STDOUT_FILENO, frame + sizeof(answer), answer.out_bytes);
-    write_all(STDERR_FILENO, frame + sizeof(answer) + answer.out_bytes, answer.err_bytes);
-    return answer.kind == ANSWER_TEXT ? (int)answer.exit_code : STATUS_CANNOT_RUN;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc == 2 && strcmp(argv[1], "--listen") == 0)
-        return hand_out_listener();
-    if (argc < 2)
-        fail("mock", "started by the file of a program's name, not by hand", 0);
-    const char *slash = strrchr(argv[1], '/');
-    const char *tool = slash == NULL ? argv[1] : slash + 1;
-    int fd = open_socket();
-
-    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-        if (errno != EINTR && errno != EAGAIN)
-            fail(tool, "cannot reach the recorder", errno);
-    }
-    send_all(fd, frame, make_frame(tool, argv + 2), tool);
     ssize_t n;
 
     do
         n = recv(fd, frame, sizeof(frame), 0);
     while (n < 0 && errno == EINTR);
-    argv[1] = (char *)(uintptr_t)tool;
-    return obey(fd, n < 0 ? 0 : (size_t)n, tool, argv + 1);
+    return n;
+}
+
+/* The arguments and the folder that a sealed program hands on. */
+static int run_handed_on(int fd, const struct answer_header *answer)
+{
+    static char *argv[CALL_WORDS_MAX + 1];
+    char *word = frame + sizeof(*answer), *end = word + answer->out_bytes;
+    char *tool = word, *cwd = NULL;
+    size_t count = 0;
+
+    if (answer->out_bytes == 0 || end[-1] != '\0')
+        mock_fail("mock", "the answer makes no sense", 0);
+    for (size_t i = 0; word < end && count < CALL_WORDS_MAX; i++, word += strlen(word) + 1) {
+        if (i == 1)
+            cwd = word;
+        else
+            argv[count++] = word;
+    }
+    if (cwd != NULL && cwd[0] != '\0' && chdir(cwd) < 0)
+        mock_fail(tool, cwd, errno);
+    return pass_on(fd, tool, argv);
+}
+
+static int obey(int fd, const char *tool, char **argv)
+{
+    for (;;) {
+        ssize_t size = receive(fd);
+        struct answer_header answer;
+
+        if (size < (ssize_t)sizeof(answer))
+            mock_fail(tool, "the recorder is gone", 0);
+        memcpy(&answer, frame, sizeof(answer));
+        if (answer.magic != CALL_MAGIC ||
+            (uint64_t)answer.out_bytes + answer.err_bytes != (size_t)size - sizeof(answer))
+            mock_fail(tool, "the recorder's answer makes no sense", 0);
+        if (answer.kind == ANSWER_PASS)
+            return pass_on(fd, tool, argv);
+        if (answer.kind == ANSWER_RUN) {
+            (void)run_handed_on(fd, &answer);
+            continue;
+        }
+        write_all(STDOUT_FILENO, frame + sizeof(answer), answer.out_bytes);
+        write_all(STDERR_FILENO, frame + sizeof(answer) + answer.out_bytes, answer.err_bytes);
+        return answer.kind == ANSWER_TEXT ? (int)answer.exit_code : STATUS_CANNOT_RUN;
+    }
+}
+
+/* Its own standard streams go along, /dev/null for one that is closed. */
+static void take_streams(int fds[static CALL_STREAMS], const char *tool)
+{
+    for (int i = 0; i < CALL_STREAMS; i++) {
+        fds[i] = fcntl(i, F_GETFD) >= 0 ? i : open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fds[i] < 0)
+            mock_fail(tool, "cannot open /dev/null", errno);
+    }
+}
+
+static int call(const char *path, const char *tool, char **argv, bool sealed)
+{
+    const struct sockaddr_un address = mock_address(path);
+    int fd = mock_socket(), fds[CALL_STREAMS];
+
+    take_streams(fds, tool);
+    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+        if (errno != EINTR && errno != EAGAIN)
+            mock_fail(tool, "cannot reach the recorder", errno);
+    }
+    size_t size = make_frame(tool, argv + 1);
+    int r = message_send(fd, frame, size, fds, sealed ? CALL_STREAMS : 0);
+
+    if (r < 0)
+        mock_fail(tool, "cannot speak to the recorder", -r);
+    return obey(fd, tool, argv);
+}
+
+/* In the cell of sealed programs: another one is simply run; the same means the real one. */
+static int call_from_sealed(const char *ask, const char *tool, char **argv)
+{
+    const char *self = getenv(CALL_TOOL_VARIABLE);
+
+    if (self != NULL && strcmp(self, tool) != 0 && setenv(CALL_TOOL_VARIABLE, tool, 1) == 0)
+        mock_run_sealed(tool, argv);
+    return call(ask, tool, argv, false);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--listen") == 0)
+        return hand_out_listener(argv[2]);
+    if (argc >= 2 && strcmp(argv[1], "--serve") == 0)
+        return mock_serve(argv + 2);
+    if (argc == 2 && strcmp(argv[1], "--kept") == 0)
+        return mock_kept();
+    bool sealed = argc >= 3 && strcmp(argv[1], CALL_SEALED_OPTION) == 0;
+    const char *ask = getenv(CALL_ASK_VARIABLE);
+
+    argv += sealed ? 2 : 1;
+    if (argc < 2)
+        mock_fail("mock", "started by the file of a program's name, not by hand", 0);
+    const char *slash = strrchr(argv[0], '/');
+    const char *tool = slash == NULL ? argv[0] : slash + 1;
+
+    argv[0] = (char *)(uintptr_t)tool;
+    if (sealed && ask != NULL)
+        return call_from_sealed(ask, tool, argv);
+    return call(sealed ? CALL_SEALED_SOCKET_PATH : CALL_SOCKET_PATH, tool, argv, sealed);
 }

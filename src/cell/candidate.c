@@ -138,19 +138,26 @@ static bool map_workspace(struct native *native, int slot, int tree)
     return user_ns >= 0 && sys_idmap_mount(tree, user_ns) == 0;
 }
 
-int candidate_prepare(struct server *server, struct server_cell *cell, int *ret_shared)
+int candidate_prepare(struct server *server, struct server_cell *cell, uint32_t looked_at_id,
+                      int *ret_shared)
 {
-    const struct server_cell *grading = cell->grading;
+    const struct server_cell *grading =
+        cell->grading != NULL ? cell->grading
+                              : server_find_cell(server, cell->connection, looked_at_id);
     struct native *native = server->state;
 
-    ASSERT(grading != NULL && grading->workspace != NULL);
-    if (grading->state != SERVER_CELL_LIVE)
+    if (grading == NULL || grading->workspace == NULL || grading->state != SERVER_CELL_LIVE)
         return -ESRCH;
     int tree = clone_workspace(server, grading);
 
     if (tree < 0)
         return tree;
     *ret_shared = tree;
+    if (cell->grading == NULL) {
+        /* Its ids stay leased for as long as this cell is there. */
+        cell->looked_at = grading->workspace;
+        cell->looked_at->references++;
+    }
     if (server->machine.tier != TIER_A) {
         cell->uid = cell->init_uid = getuid();
         cell->gid = getgid();

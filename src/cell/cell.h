@@ -132,7 +132,8 @@ enum cell_workspace_kind {
     CELL_WORKSPACE_COPY,    /* the layers copied in order onto a sized tmpfs (none: empty) */
     CELL_WORKSPACE_OVERLAY, /* the layers as overlay lowers, last on top, upper on a sized tmpfs */
     CELL_WORKSPACE_KEEP,    /* the workspace of an ended cell of the same connection */
-    CELL_WORKSPACE_SHARED,  /* CELL_CANDIDATE: that of its grading cell, mounted in both */
+    CELL_WORKSPACE_SHARED,  /* CELL_CANDIDATE: that of its grading cell, mounted in both;
+                               CELL_GRADER: that of a live cell of the same connection, read-only */
 };
 
 struct cell_workspace {

@@ -140,7 +140,10 @@ static void fill_workspace(const struct cell_spec *spec, struct request_start *r
 
     request->workspace_kind = workspace->kind;
     request->layer_count = (uint32_t)workspace->layer_count;
-    request->keep_cell_id = workspace->kind == CELL_WORKSPACE_KEEP ? workspace->keep_cell_id : 0;
+    request->keep_cell_id =
+        workspace->kind == CELL_WORKSPACE_KEEP || workspace->kind == CELL_WORKSPACE_SHARED
+            ? workspace->keep_cell_id
+            : 0;
     request->collect_cell_id = spec->collect_cell_id;
     for (size_t i = 0; i < CELL_LAYERS_MAX; i++) {
         request->layer_fds[i] =

@@ -148,7 +148,7 @@ static int prepare_cell(struct server *server, struct server_cell *cell, const s
     bool shares = input->request->start.workspace_kind == CELL_WORKSPACE_SHARED;
 
     *step = STEP_WORKSPACE;
-    int r = shares ? candidate_prepare(server, cell, ret_shared)
+    int r = shares ? candidate_prepare(server, cell, input->request->start.keep_cell_id, ret_shared)
                    : prepare_own(server, cell, input, step);
 
     if (r < 0)

@@ -18,9 +18,10 @@ extern const struct server_driver native_driver;
 /*
  * candidate.c: the ids of a candidate's cell and the detached clone of its grading cell's workspace
  * that it gets. Where that can be mapped the candidate has a user id that the grading cell has not.
+ * The same for a cell that only looks on at a live one of its connection, looked_at_id.
  */
-must_check int candidate_prepare(struct server *server, struct server_cell *cell, int *ret_shared)
-    nonnull(1, 2, 3);
+must_check int candidate_prepare(struct server *server, struct server_cell *cell,
+                                 uint32_t looked_at_id, int *ret_shared) nonnull(1, 2, 4);
 
 /* machine.c: what this machine has. On failure *step says what it lacks. */
 must_check int machine_find(struct machine *machine, enum cell_step *step) nonnull(1, 2);

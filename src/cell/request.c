@@ -155,7 +155,8 @@ static bool are_limits(const struct cell_limits *limits)
 static bool fits_role(const struct request_start *request, const int *fds, size_t fd_count)
 {
     bool none = request->workspace_kind == CELL_WORKSPACE_NONE;
-    bool keeps = request->workspace_kind == CELL_WORKSPACE_KEEP;
+    bool keeps = request->workspace_kind == CELL_WORKSPACE_KEEP ||
+                 (request->workspace_kind == CELL_WORKSPACE_SHARED && request->role == CELL_GRADER);
 
     if (keeps != (request->keep_cell_id != 0) || (keeps && request->layer_count > 0) ||
         request->identity_root > (request->role == CELL_AGENT ? 1 : 0))
@@ -199,7 +200,9 @@ static int check_start(const struct request_start *request, const int *fds, size
 
 int request_check_start(const struct request_start *request, const int *fds, size_t fd_count)
 {
-    if (request->role > CELL_WORKER || request->workspace_kind > CELL_WORKSPACE_KEEP)
+    if (request->role > CELL_WORKER ||
+        request->workspace_kind >
+            (request->role == CELL_GRADER ? CELL_WORKSPACE_SHARED : CELL_WORKSPACE_KEEP))
         return -EBADMSG;
     return check_start(request, fds, fd_count);
 }

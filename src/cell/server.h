@@ -80,6 +80,7 @@ struct server_cell {
     struct child *children;
     struct workspace *workspace;
     struct workspace *collected; /* CELL_WORKER: whose workspace it reads */
+    struct workspace *looked_at; /* CELL_GRADER: that of a live cell, whose ids it uses */
     uint32_t process_count;
     uint64_t protections;
     uint64_t end_began_ns, killed;

@@ -306,6 +306,7 @@ void server_cell_free(struct server *server, struct server_cell *cell)
         cell->workspace->in_use = false;
     server_workspace_unref(server, cell->workspace);
     server_workspace_unref(server, cell->collected);
+    server_workspace_unref(server, cell->looked_at);
     for (size_t i = 0; i < NAMESPACE_FDS; i++)
         close_fd(&cell->namespace_fds[i]);
     server_unwatch(server, &cell->listener_fd);

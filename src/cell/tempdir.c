@@ -76,6 +76,8 @@ static int take_workspace(struct server *server, struct server_cell *cell,
         cell->workspace = kept;
         return forget_all_but_workspace(kept->directory);
     }
+    if (request->workspace_kind == CELL_WORKSPACE_SHARED)
+        return -EOPNOTSUPP; /* nothing here is read-only */
     cell->workspace = server_workspace_new(connection, cell->role);
     if (cell->role == CELL_WORKER)
         return 0;

@@ -133,6 +133,59 @@ static void assert_denied(struct cell *cell, const char *command, const char *wo
     assert_misses(cell, as_candidate, word);
 }
 
+/* A cell that has a look at the live workspace of another one. */
+static int start_looking(uint32_t looked_at, struct cell **ret, struct error **err)
+{
+    struct cell_spec spec;
+
+    fixture_spec(&fixture, CELL_GRADER, NULL, &spec);
+    spec.workspace =
+        (struct cell_workspace){.kind = CELL_WORKSPACE_SHARED, .keep_cell_id = looked_at};
+    return cell_start(fixture.monitor, &spec, ret, err);
+}
+
+static void looks_on(enum cell_workspace_kind kind)
+{
+    scoped(cell_freep) struct cell *looking = NULL;
+    scoped(cell_freep) struct cell *late = NULL;
+    scoped(error_freep) struct error *problem = NULL;
+    struct cell_receipt receipt;
+    struct cell_spec spec;
+    struct cell *agent = NULL;
+    struct error *err = NULL;
+
+    fixture_spec(&fixture, CELL_AGENT, NULL, &spec);
+    if (kind == CELL_WORKSPACE_OVERLAY)
+        spec.workspace =
+            (struct cell_workspace){.kind = kind, .layer_fds = {secret_fd}, .layer_count = 1};
+    assert_done(cell_start(fixture.monitor, &spec, &agent, &err), &err);
+    assert_done(start_looking(cell_id(agent), &looking, &err), &err);
+    /* What comes later is seen, also what only its owner may read; nothing goes the other way. */
+    assert_says(agent, "umask 077; mkdir d; echo one >d/x; cat d/x", "one\n");
+    assert_says(looking, "cat d/x", "one\n");
+    assert_says(agent, "mv d/x d/y; echo two >d/x; echo z >z; rm z; cat d/x", "two\n");
+    assert_says(looking, "cat d/x d/y; test -e z || echo none", "two\none\nnone\n");
+    assert_finds(looking, "echo x >new 2>&1; rm d/x 2>&1; mkdir e 2>&1", "Read-only file system");
+    assert_misses(agent, "ls -A . d", "new");
+    assert_misses(agent, "ls -A . d", "e\n");
+    assert_says(agent, "ls d", "x\ny\n");
+    /* Neither sees the other's processes, HOME or /tmp. */
+    assert_says(agent, "echo a >/tmp/a; echo a >~/a; sleep 77 & echo", "\n");
+    assert_misses(looking, "cat /tmp/a ~/a; cat /proc/[0-9]*/cmdline | tr '\\0' ' '", "sleep 7");
+    assert_done(cell_end(agent, &receipt, &err), &err);
+    assert_says(looking, "cat d/x", "two\n");
+    assert_int_not_equal(start_looking(cell_id(agent), &late, &problem), 0);
+    cell_free(agent);
+}
+
+static void a_cell_may_look_on_at_a_live_one(void **state)
+{
+    (void)state;
+    looks_on(CELL_WORKSPACE_COPY);
+    if (monitor_facts(fixture.monitor)->overlay)
+        looks_on(CELL_WORKSPACE_OVERLAY);
+}
+
 static void passes_streams_status_and_directory(void **state)
 {
     scoped(cell_freep) struct cell *cell = start_grading(NULL, CELL_WORKSPACE_COPY);
@@ -379,6 +432,7 @@ static int run(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes_streams_status_and_directory),
+        cmocka_unit_test(a_cell_may_look_on_at_a_live_one),
         cmocka_unit_test(shares_the_workspace_and_no_other_place),
         cmocka_unit_test(sees_nothing_of_the_graders),
         cmocka_unit_test(gets_no_environment_and_no_descriptor_of_the_graders),

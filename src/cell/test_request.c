@@ -259,6 +259,28 @@ static void refuses_each_bad_field_of_a_workers_cell(void **state)
     }
 }
 
+static void takes_a_look_at_another_cell_for_graders_alone(void **state)
+{
+    static const struct patch bad[] = {
+        AT(role, CELL_AGENT), AT(role, CELL_WORKER), AT(role, CELL_CANDIDATE),
+        AT(keep_cell_id, 0),  AT(layer_count, 1),    AT(identity_root, 1),
+    };
+    struct request_start request;
+
+    (void)state;
+    for (size_t i = 0; i <= ARRAY_SIZE(bad); i++) {
+        fill_agent(&request);
+        request.role = CELL_GRADER;
+        request.workspace_kind = CELL_WORKSPACE_SHARED;
+        request.keep_cell_id = 1;
+        request.layer_count = 0;
+        if (i < ARRAY_SIZE(bad))
+            apply(&request, &bad[i]);
+        if ((request_check_start(&request, fds, FD_COUNT) == 0) != (i == ARRAY_SIZE(bad)))
+            fail_msg("request %zu", i);
+    }
+}
+
 static void takes_recipes_of_what_agents_see_alone(void **state)
 {
     static const struct patch bad[] = {
@@ -424,6 +446,7 @@ int main(void)
         cmocka_unit_test(takes_what_the_client_makes),
         cmocka_unit_test(refuses_each_bad_field_of_an_agents_cell),
         cmocka_unit_test(refuses_each_bad_field_of_a_workers_cell),
+        cmocka_unit_test(takes_a_look_at_another_cell_for_graders_alone),
         cmocka_unit_test(takes_recipes_of_what_agents_see_alone),
         cmocka_unit_test(takes_of_a_grading_cell_a_command_alone),
         cmocka_unit_test(refuses_strings_that_do_not_end),

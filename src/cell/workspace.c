@@ -152,6 +152,15 @@ static int keep_workspace(struct setup *setup)
     return r < 0 ? r : keep(setup, setup->workspace_fd, "");
 }
 
+/* A candidate's is its grader's; who looks on at a live cell only looks. */
+static int share_workspace(struct setup *setup)
+{
+    uint64_t attributes = setup->request->role == CELL_CANDIDATE ? 0 : MOUNT_ATTR_RDONLY;
+    int r = sys_set_mount(setup->workspace_fd, attributes | PLACE_ATTRIBUTES, 0, false);
+
+    return r < 0 ? r : view_attach(setup, setup->workspace_fd, CELL_WORKSPACE_PATH, true);
+}
+
 static int make_layered(struct setup *setup)
 {
     int place = workspace_place(setup, false, 0755);
@@ -182,7 +191,7 @@ int workspace_make(struct setup *setup)
     if (setup->request->workspace_kind == CELL_WORKSPACE_KEEP)
         r = keep_workspace(setup);
     else if (setup->request->workspace_kind == CELL_WORKSPACE_SHARED)
-        r = view_attach(setup, setup->workspace_fd, CELL_WORKSPACE_PATH, true);
+        r = share_workspace(setup);
     else if (setup->request->workspace_kind != CELL_WORKSPACE_NONE)
         r = make_layered(setup);
     if (r == 0)

@@ -176,6 +176,8 @@ int grade_cell_live(struct grade_cell *cell, struct cell **ret, struct error **e
     }
     if (r == 0 && !cell->applied && cell->options.kept_path != NULL)
         r = grade_cell_put_kept(cell, err);
+    if (r == 0 && !cell->applied && cell->options.sealed_fd != NULL)
+        r = grade_cell_put_sealed(cell, err);
     if (r < 0)
         return r;
     cell->applied = true;

@@ -25,6 +25,8 @@ bool grade_cell_has_candidates(const struct grade_cell *cell) nonnull(1);
 bool grade_cell_has_nothing_to_apply(const struct grade_cell *cell) nonnull(1);
 /* Lays the file that was kept outside of the cells over whatever stands in its place. */
 must_check int grade_cell_put_kept(struct grade_cell *cell, struct error **err) nonnull(1);
+/* The same for what sealed programs wrote. */
+must_check int grade_cell_put_sealed(struct grade_cell *cell, struct error **err) nonnull(1);
 bool grade_cell_is_kept(const struct grade_cell *cell, const char *path) nonnull(1, 2);
 /* Its bytes as they are outside. */
 must_check int grade_cell_read_kept(const struct grade_cell *cell, bool content,

@@ -62,6 +62,16 @@ int grade_cell_put_kept(struct grade_cell *cell, struct error **err)
     return r < 0 ? error_wrap(err, r, "cannot lay out '%s'", cell->options.kept_path) : 0;
 }
 
+int grade_cell_put_sealed(struct grade_cell *cell, struct error **err)
+{
+    scoped(fd_closep) int changes_fd = -1;
+    int r = fs_memfd("changes", no_changes, strlen(no_changes), &changes_fd, err);
+
+    if (r == 0)
+        r = collect_apply(cell->cell, *cell->options.sealed_fd, changes_fd, err);
+    return r < 0 ? error_wrap(err, r, "cannot lay out what sealed programs wrote") : 0;
+}
+
 bool grade_cell_is_kept(const struct grade_cell *cell, const char *path)
 {
     scoped(mem_freep) char *normal = path_normal(path);

@@ -1,5 +1,6 @@
 /* What a grading or harness cell is made of. */
 #include "broker/broker.h"
+#include "broker/call_frame.h"
 #include "run/grade_cell_internal.h"
 
 /* For the kept file, its folders, and what of a page each of them takes. */
@@ -110,7 +111,8 @@ static int add_candidate(const struct grade_cell *cell, struct cell_spec *spec, 
 
 bool grade_cell_has_nothing_to_apply(const struct grade_cell *cell)
 {
-    return cell->applied || (cell->options.tar_fd < 0 && cell->options.kept_path == NULL);
+    return cell->applied || (cell->options.tar_fd < 0 && cell->options.kept_path == NULL &&
+                             cell->options.sealed_fd == NULL);
 }
 
 /* The worker is copied into the cell, a megabyte: only where it has something to do. */
@@ -141,6 +143,10 @@ int grade_cell_fill(const struct grade_cell *cell, struct cell_spec *spec, struc
     if (options->kept_path != NULL) {
         spec->limits.disk_bytes += KEPT_ROOM_BYTES;
         spec->limits.inodes += KEPT_ROOM_INODES;
+    }
+    if (options->sealed_fd != NULL) {
+        spec->limits.disk_bytes += KEPT_BYTES_MAX + KEPT_ROOM_BYTES;
+        spec->limits.inodes += KEPT_FILES_MAX * KEPT_ROOM_INODES;
     }
     if (r == 0)
         r = add_private(cell, spec, err);

@@ -33,13 +33,13 @@ void mocks_put_first(struct str_list *env, const char *dir)
 
 void mocks_on_path(const struct task_public *task, struct str_list *env)
 {
-    for (size_t i = task->mock_dirs.count; i-- > 0;) {
+    for (size_t i = task->mocks_sealed ? 0 : task->mock_dirs.count; i-- > 0;) {
         scoped(mem_freep) char *path = path_join("/workspace", task->mock_dirs.items[i]);
         scoped(mem_freep) char *normal = path_normal(path);
 
         mocks_put_first(env, normal);
     }
-    if (task->mock_tools.count > 0)
+    if (task->mock_tools.count > 0 || task->mocks_sealed)
         mocks_put_first(env, CALL_TOOLS_DIR);
 }
 
@@ -62,65 +62,31 @@ bool mocks_are_recorded(const struct trial_job *job)
     return job->broker_fd >= 0 && public_of(job, NULL)->mock_tools.count > 0;
 }
 
-void mocks_paths_done(struct mocks_paths *paths)
+int mocks_fill_cell(const struct trial_job *job, struct cell_spec *spec, struct error **err)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(paths->items); i++)
-        free(paths->items[i]);
-}
+    int tools_fd = view_mock_tools(job->view);
 
-/* Two programs of one name: which one the agent would get is nobody's guess. */
-static int check_collision(const struct trial_job *job, const char *tool, struct error **err)
-{
-    const struct str_list *dirs = &public_of(job, NULL)->mock_dirs;
-
-    for (size_t i = 0; i < dirs->count; i++) {
-        scoped(mem_freep) char *joined = path_join(dirs->items[i], tool);
-        scoped(mem_freep) char *path = path_normal(joined);
-
-        if (manifest_find(view_manifest(job->view), path) != NULL)
-            return error_set(err, ERROR_TASK,
-                             "record_cli: '%s' is recorded, and mock_path_dirs has '%s'", tool,
-                             path);
-    }
-    return 0;
-}
-
-int mocks_fill_cell(const struct trial_job *job, struct cell_spec *spec, struct mocks_paths *paths,
-                    struct error **err)
-{
-    static const char line[] = "#!" CALL_PROGRAM_PATH "\n";
-    const struct str_list *tools = &public_of(job, NULL)->mock_tools;
-
-    if (!mocks_are_recorded(job))
+    if (tools_fd < 0)
         return 0;
     if (monitor_facts(job->monitor)->driver != CELL_NATIVE)
         return error_set(err, ERROR_SYSTEM,
-                         "record_cli needs a cell with namespaces, and this machine has tier %s",
+                         "record_cli and mocks: sealed need a cell with namespaces, and this "
+                         "machine has tier %s",
                          cell_tier_name(monitor_facts(job->monitor)->tier));
-    if (spec->mount_count >= CELL_MOUNTS_MAX || spec->text_count + tools->count > CELL_TEXTS_MAX)
+    if (spec->mount_count + 2 > CELL_MOUNTS_MAX)
         return error_set(err, ERROR_LIMIT, "no room for recorded programs in the agent's cell");
     spec->mounts[spec->mount_count++] =
         (struct cell_mount){.fd = job->mock_fd, .target = CALL_PROGRAM_PATH};
-    for (size_t i = 0; i < tools->count; i++) {
-        int r = check_collision(job, tools->items[i], err);
-
-        if (r < 0)
-            return r;
-        paths->items[i] = path_join(CALL_TOOLS_DIR, tools->items[i]);
-        spec->texts[spec->text_count++] = (struct cell_text){
-            .target = paths->items[i],
-            .bytes = line,
-            .size_bytes = strlen(line),
-            .executable = true,
-        };
-    }
+    spec->mounts[spec->mount_count++] =
+        (struct cell_mount){.fd = tools_fd, .target = CALL_TOOLS_DIR};
     return 0;
 }
 
 /* Runs the stand-in, which hands a socket out of the cell. */
-static int run_listener(struct cell *cell, int theirs, struct cell_exit *ret, struct error **err)
+static int run_listener(struct cell *cell, const char *path, int theirs, struct cell_exit *ret,
+                        struct error **err)
 {
-    static const char *const argv[] = {CALL_PROGRAM_PATH, "--listen", NULL};
+    const char *const argv[] = {CALL_PROGRAM_PATH, "--listen", path, NULL};
     static const char *const envp[] = {NULL};
     const struct cell_command command = {
         .argv = argv, .envp = envp, .fds = {-1, -1, -1, theirs}, .fd_count = 4};
@@ -133,7 +99,7 @@ static int run_listener(struct cell *cell, int theirs, struct cell_exit *ret, st
 }
 
 /* The socket is made in the cell, where the agent's programs reach it, and listened to outside. */
-static int open_listener(struct cell *cell, int *ret, struct error **err)
+int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **err)
 {
     int ends[2], fds[MESSAGE_FDS_MAX];
     struct cell_exit status = {0};
@@ -146,7 +112,7 @@ static int open_listener(struct cell *cell, int *ret, struct error **err)
     scoped(fd_closep) int ours = ends[0];
     scoped(fd_closep) int theirs = ends[1];
 
-    r = run_listener(cell, theirs, &status, err);
+    r = run_listener(cell, path, theirs, &status, err);
     if (r < 0)
         return r;
     fd_closep(&theirs);
@@ -178,7 +144,7 @@ int mocks_open(const struct trial_job *job, struct cell *cell, struct error **er
 
     if (log_fd < 0)
         return error_errno(err, errno, "cannot make the log of calls");
-    r = open_listener(cell, &listener, err);
+    r = mocks_listen(cell, CALL_SOCKET_PATH, &listener, err);
     if (r < 0)
         return error_wrap(err, r, "recorded programs");
     const struct broker_mocks mocks = {
@@ -236,11 +202,32 @@ static bool has_path(const json_t *list, const char *path)
     return false;
 }
 
-int mocks_note_forged(const struct trial_job *job, struct trial_record *record, struct error **err)
+static void note_forged(struct trial_record *record, const char *path)
+{
+    json_push(json_object_get(record->mocks, "forged"), json_text(path, strlen(path)));
+    str_list_add_take(&record->integrity_reasons,
+                      str_format("attempt: the agent wrote where %s, the log of calls, belongs; "
+                                 "the log was laid over it",
+                                 path));
+}
+
+static bool has_changed(const json_t *changes, const char *path)
 {
     static const char *const lists[] = {"added", "modified"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        if (has_path(json_get_array(changes, lists[i]), path))
+            return true;
+    }
+    return false;
+}
+
+int mocks_note_forged(const struct trial_job *job, struct trial_record *record, struct error **err)
+{
     scoped(json_freep) json_t *changes = NULL;
-    bool forged = false;
+    const json_t *kept;
+    size_t i;
+    json_t *path;
 
     if (record->mocks == NULL)
         return 0;
@@ -248,14 +235,13 @@ int mocks_note_forged(const struct trial_job *job, struct trial_record *record, 
 
     if (r < 0)
         return error_wrap(err, r, "cannot look for forged logs");
-    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-        forged = forged || has_path(json_get_array(changes, lists[i]), MOCKS_LOG);
-    if (!forged)
-        return 0;
-    json_push(json_object_get(record->mocks, "forged"), json_text(MOCKS_LOG, strlen(MOCKS_LOG)));
-    str_list_add(&record->integrity_reasons,
-                 "attempt: the agent wrote where " MOCKS_LOG ", the log of calls, belongs; the log "
-                 "was laid over it");
+    if (mocks_are_recorded(job) && has_changed(changes, MOCKS_LOG))
+        note_forged(record, MOCKS_LOG);
+    kept = json_get_array(record->mocks, "kept");
+    json_array_foreach (kept, i, path) {
+        if (has_changed(changes, json_string_value(path)))
+            note_forged(record, json_string_value(path));
+    }
     return 0;
 }
 

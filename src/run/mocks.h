@@ -22,15 +22,13 @@ void mocks_on_path(const struct task_public *task, struct str_list *env) nonnull
 /* Whether the trial has recorded programs that are answered for. */
 bool mocks_are_recorded(const struct trial_job *job) nonnull(1);
 /*
- * Adds the files of recorded programs. paths is used by the spec. ERROR_TASK when an author's mock
- * has the name of one; ERROR_SYSTEM without namespaces.
+ * Adds what stands in for recorded and sealed programs. ERROR_SYSTEM without namespaces.
  */
-struct mocks_paths {
-    char *items[TASK_RECORD_CLI_MAX];
-};
-void mocks_paths_done(struct mocks_paths *paths) nonnull(1);
 must_check int mocks_fill_cell(const struct trial_job *job, struct cell_spec *spec,
-                               struct mocks_paths *paths, struct error **err) nonnull(1, 2, 3);
+                               struct error **err) nonnull(1, 2);
+/* Makes a socket at the path in a live cell, where its programs reach it; *ret listens outside. */
+must_check int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **err)
+    nonnull(1, 2, 3);
 /* In a live cell that runs nothing yet: from here on calls are answered and logged. */
 must_check int mocks_open(const struct trial_job *job, struct cell *cell, struct error **err)
     nonnull(1, 2);

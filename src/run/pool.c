@@ -165,10 +165,14 @@ static int connect_broker(struct pool *pool, const struct task *task, int *ret, 
     struct broker *broker = NULL;
 
     task_split(task, &public_half, &private_half);
-    if (public_half->mock_tools.count == 0 || pool->options->work != POOL_RUN)
+    if (pool->options->work != POOL_RUN ||
+        (public_half->mock_tools.count == 0 && !public_half->mocks_sealed))
         return 0;
-    int r = session_broker(pool->options->session, &broker, err);
+    int r = session_stand_in(pool->options->session, err);
 
+    if (r < 0 || public_half->mock_tools.count == 0)
+        return r;
+    r = session_broker(pool->options->session, &broker, err);
     return r < 0 ? r : broker_connect(broker, ret, err);
 }
 

@@ -417,21 +417,27 @@ int session_monitor(struct session *session, enum cell_driver driver, struct mon
     return 0;
 }
 
+int session_stand_in(struct session *session, struct error **err)
+{
+    if (session->has_mock)
+        return 0;
+    int fd = open(session->mock_program, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_errno(err, errno, "cannot open '%s'", session->mock_program);
+    session->mock_fd = fd;
+    session->has_mock = true;
+    return 0;
+}
+
 int session_broker(struct session *session, struct broker **ret, struct error **err)
 {
-    if (session->broker == NULL) {
-        scoped(fd_closep) int mock_fd = open(session->mock_program, O_RDONLY | O_CLOEXEC);
+    int r =
+        session->broker != NULL ? 0 : broker_start(session->broker_program, &session->broker, err);
 
-        if (mock_fd < 0)
-            return error_errno(err, errno, "cannot open '%s'", session->mock_program);
-        int r = broker_start(session->broker_program, &session->broker, err);
-
-        if (r < 0)
-            return r;
-        session->mock_fd = take_fd(&mock_fd);
-    }
-    *ret = session->broker;
-    return 0;
+    if (r == 0)
+        *ret = session->broker;
+    return r;
 }
 
 void session_close(struct session *session)
@@ -440,7 +446,7 @@ void session_close(struct session *session)
     monitor_hang_up(session->tempdir);
     monitor_hang_up(session->native); /* it ends while the store is closed */
     store_close(session->store);
-    if (session->broker != NULL)
+    if (session->has_mock)
         fd_closep(&session->mock_fd);
     broker_free(session->broker);
     monitor_free(session->tempdir);

@@ -30,7 +30,8 @@ struct session {
     char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
     char *broker_program, *mock_program;
     struct broker *broker; /* started by the first session_broker() */
-    int mock_fd;           /* the stand-in for recorded programs; counts with broker */
+    bool has_mock;         /* mock_fd is open */
+    int mock_fd;           /* what stands in for recorded and sealed programs */
     char *held_worker;     /* root: the worker for later, by a descriptor; else NULL */
     int held_fds[SESSION_HELD_MAX];
     size_t held_count;
@@ -57,6 +58,7 @@ must_check int session_open_store(struct session *session, const char *run_id, s
 must_check int session_monitor(struct session *session, enum cell_driver driver,
                                struct monitor **ret, struct error **err) nonnull(1, 3);
 /* What answers for recorded programs, started when it is not. It holds no privilege. */
+must_check int session_stand_in(struct session *session, struct error **err) nonnull(1);
 must_check int session_broker(struct session *session, struct broker **ret, struct error **err)
     nonnull(1, 2);
 /*

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "broker/call_frame.h"
 #include "run/overlap.h"
 #include "run/staged_overlap.h"
 #include "task/task_private.h"
@@ -148,7 +149,10 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
                                              .reader = &options->session->reader,
                                              .unpack_program = options->session->unpack_program,
                                              .task = public_half,
-                                             .grader_root = &private_half->root},
+                                             .grader_root = &private_half->root,
+                                             .recorded_line = "#!" CALL_PROGRAM_PATH "\n",
+                                             .sealed_line = "#!" CALL_PROGRAM_PATH
+                                                            " " CALL_SEALED_OPTION "\n"},
                        &ret->view, err);
     if (r == 0)
         r = check_roots(options, ret->view, err);

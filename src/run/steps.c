@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "run/grade_cell.h"
 #include "run/mocks.h"
+#include "run/mocks_sealed.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -470,11 +471,13 @@ static int run_after(const struct trial_job *job, struct trial_record *record, s
     scoped(fd_closep) int changes_fd =
         openat(job->dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     scoped(fd_closep) int log_fd = mocks_log_open(job->dir_fd);
+    scoped(fd_closep) int sealed_fd = mocks_sealed_kept(job->dir_fd);
     scoped(mem_freep) char *input_dir = trial_input_dir(job);
     bool is_bare = job->bare_host != NULL;
     struct grade_cell_options options = {
         .monitor = is_bare ? job->bare_host : job->monitor,
         .kept_path = is_bare || log_fd < 0 ? NULL : MOCKS_LOG,
+        .sealed_fd = is_bare || sealed_fd < 0 ? NULL : &sealed_fd,
         .kept_fd = log_fd,
         .view = job->view,
         .private_stage = job->private_stage,

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "run/limits.h"
 #include "run/mocks.h"
+#include "run/mocks_sealed.h"
 #include "run/oracle.h"
 #include "run/services.h"
 #include "run/steps.h"
@@ -118,12 +119,15 @@ static int start_in_order(const struct trial_job *job, struct trial_record *reco
     task_split(job->task, &half, &private_half);
     bool has_services = half->service_count > 0 && command.argv != NULL;
 
-    if (command.argv == NULL || has_services || steps_are_in_agent(job) || mocks_are_recorded(job))
+    if (command.argv == NULL || has_services || steps_are_in_agent(job) ||
+        view_mock_tools(job->view) >= 0)
         spec->command = (struct cell_command){0};
     int r = cell_start(job->monitor, spec, &run->cell, err);
 
     if (r == 0)
         r = mocks_open(job, run->cell, err);
+    if (r == 0)
+        r = mocks_sealed_open(job, run->cell, &run->mocks, err);
     if (r == 0)
         r = run_agent_steps(job, record, run->cell, command.envp, err);
     if (r == 0 && has_services)
@@ -141,12 +145,11 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
     scoped(str_list_done) struct str_list env = {0};
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
-    scoped(mocks_paths_done) struct mocks_paths paths = {0};
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
     int r = view_fill_cell(job->view, job->monitor, CELL_AGENT, &spec, err);
 
     if (r == 0)
-        r = mocks_fill_cell(job, &spec, &paths, err);
+        r = mocks_fill_cell(job, &spec, err);
     if (r == 0)
         r = add_script(turn, &spec, err);
     if (r < 0)
@@ -277,6 +280,8 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
     }
     if (r == 0)
         r = mocks_close(job, record, err);
+    if (r == 0)
+        r = mocks_sealed_close(job, run->mocks, record, err);
     if (r < 0)
         return r;
     note_used(record, end, &receipt);
@@ -374,6 +379,8 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
         r = cell_end(run->cell, &receipt, err);
     if (r == 0)
         r = mocks_close(job, record, err);
+    if (r == 0)
+        r = mocks_sealed_close(job, run->mocks, record, err);
     if (r < 0)
         return error_wrap(err, r, "agent cell");
     record->agent.stopped_by = str_dup("none");
@@ -442,6 +449,7 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
 
 void agent_run_done(struct agent_run *run)
 {
+    cell_free(run->mocks);
     cell_free(run->cell);
     cell_free(run->before);
     event_log_done(&run->events);

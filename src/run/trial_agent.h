@@ -9,6 +9,7 @@
 struct agent_run {
     struct cell *cell;   /* ended, workspace kept; the caller frees it */
     uint32_t process;    /* the agent's program in it; 0: its first */
+    struct cell *mocks;  /* of sealed programs; NULL: none */
     struct cell *before; /* the ended cell of pre_run, whose workspace the agent's took over */
     struct event_log events;
     bool interrupted;

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "run/mocks.h"
+#include "run/mocks_sealed.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -139,7 +140,8 @@ static void set_status(const struct trial_job *job, struct trial_record *record,
 
 struct grade_files {
     int tar_fd, changes_fd, events_fd;
-    int log_fd; /* of recorded programs; -1: none */
+    int log_fd;    /* of recorded programs; -1: none */
+    int sealed_fd; /* what sealed programs wrote; -1: none */
 };
 
 static void grade_files_done(struct grade_files *files)
@@ -148,6 +150,7 @@ static void grade_files_done(struct grade_files *files)
     fd_closep(&files->changes_fd);
     fd_closep(&files->events_fd);
     fd_closep(&files->log_fd);
+    fd_closep(&files->sealed_fd);
 }
 
 /* The workspace is as it was staged: there is nothing to lay over it. */
@@ -187,6 +190,7 @@ static int open_files(int dir_fd, struct grade_files *files, struct error **err)
     files->changes_fd = openat(dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     files->events_fd = openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     files->log_fd = mocks_log_open(dir_fd);
+    files->sealed_fd = mocks_sealed_kept(dir_fd);
     if (files->tar_fd < 0 || files->changes_fd < 0 || files->events_fd < 0)
         return error_errno(err, errno, "cannot open the trial's artifacts");
     return 0;
@@ -230,7 +234,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
-    scoped(grade_files_done) struct grade_files files = {-1, -1, -1, -1};
+    scoped(grade_files_done) struct grade_files files = {-1, -1, -1, -1, -1};
     scoped(grade_result_done) struct grade_result result = {0};
     scoped(buf_done) struct buf event_lines = {0};
     scoped(mem_freep) char *final = final_text(events);
@@ -257,6 +261,7 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .events_fd = files.events_fd,
         .kept_path = files.log_fd < 0 ? NULL : MOCKS_LOG,
         .kept_fd = files.log_fd,
+        .sealed_fd = files.sealed_fd < 0 ? NULL : &files.sealed_fd,
         .events = buf_text(&event_lines),
         .final_text = final,
         .dialog = "[]\n",

@@ -26,6 +26,8 @@ struct view_source {
     const char *unpack_program;          /* path of closedbook-unpack; NULL: no images */
     const struct task_public *task;      /* NULL: an empty workspace with the defaults */
     const struct task_root *grader_root; /* of the cells of its graders; NULL: the host's */
+    /* What files hold that stand in for recorded and for sealed programs; NULL: never staged. */
+    const char *recorded_line, *sealed_line;
 };
 /* Stages every source of the task (shared entries are made once) and seals the view. */
 must_check int view_build(const struct view_source *source, struct view **ret, struct error **err)
@@ -53,6 +55,9 @@ void view_fit_limits(const struct view *view, const struct monitor *monitor,
                      struct cell_limits *limits) nonnull(1, 2, 3);
 /* The composed manifest of the staged workspace. The view owns it. */
 const struct manifest *view_manifest(const struct view *view) nonnull(1);
+/* Trees that stand beside the workspace, see stage/mocks.h; -1: none. The view owns them. */
+int view_sealed_mocks(const struct view *view) nonnull(1);
+int view_mock_tools(const struct view *view) nonnull(1);
 /* The agent's plugins. The view owns them. */
 const struct plugins *view_plugins(const struct view *view) nonnull(1);
 struct sha256 view_root(const struct view *view) nonnull(1);

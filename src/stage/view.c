@@ -4,6 +4,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "stage/mocks.h"
 #include "stage/plugins.h"
 #include "stage/repo.h"
 #include "stage/stage.h"
@@ -18,6 +19,7 @@ struct view {
     struct sha256 root;
     struct root *agent_root, *grader_root;
     struct plugins plugins;
+    struct mocks_staged mocks;
     struct cell_limits limits;
     bool best_effort, agent_is_root;
     char *meminfo, *cpuinfo;
@@ -32,6 +34,7 @@ void view_free(struct view *view)
     free(view->layers);
     manifest_done(&view->manifest);
     plugins_done(&view->plugins);
+    mocks_staged_done(&view->mocks);
     root_free(view->agent_root);
     root_free(view->grader_root);
     free(view->meminfo);
@@ -44,6 +47,7 @@ static struct view *view_new(void)
     struct view *view = mem_new(1, sizeof(*view));
 
     view->plugins.layer.tree_fd = -1;
+    mocks_staged_init(&view->mocks);
     return view;
 }
 
@@ -88,15 +92,19 @@ static int stage_starter_files(const struct view_source *from, const struct task
                                struct layer *ret, struct error **err)
 {
     scoped(mem_freep) struct store_file *items = mem_new(source->file_count + 1, sizeof(*items));
+    scoped(str_list_done) struct str_list sealed = {0};
+    bool whole =
+        from->task->mocks_sealed && mocks_in_source(from->task, source->mount_point, &sealed);
     struct store_files files = {.items = items,
-                                .count = source->file_count,
                                 .executable = &from->task->mock_dirs,
                                 .mount_point =
                                     source->mount_point != NULL ? source->mount_point : "."};
 
-    for (size_t i = 0; i < source->file_count; i++)
-        items[i] =
-            (struct store_file){.path = source->files[i].path, .content = source->files[i].content};
+    for (size_t i = 0; i < source->file_count && !whole; i++) {
+        if (!from->task->mocks_sealed || !mocks_hold(&sealed, source->files[i].path))
+            items[files.count++] = (struct store_file){.path = source->files[i].path,
+                                                       .content = source->files[i].content};
+    }
     return store_add_files(from->store, STORE_PUBLIC, &files, ret, err);
 }
 
@@ -113,6 +121,12 @@ static int stage_source(const struct view_source *from, const struct task_source
                                               .reader = from->reader,
                                               .source = source},
                         ret, err);
+    scoped(str_list_done) struct str_list sealed = {0};
+
+    /* All of it is sealed: what is visible of it is nothing. */
+    if (from->task->mocks_sealed && mocks_in_source(from->task, source->mount_point, &sealed))
+        return store_add_files(from->store, STORE_PUBLIC, &(struct store_files){.mount_point = "."},
+                               ret, err);
     int r = open_source(from->reader, source, &fd, err);
 
     if (r < 0)
@@ -122,6 +136,7 @@ static int stage_source(const struct view_source *from, const struct task_source
         .label = source->path,
         .mount_point = source->mount_point != NULL ? source->mount_point : ".",
         .ignore = &from->task->ignore_patterns,
+        .leave_out = from->task->mocks_sealed ? &sealed : NULL,
         .executable = &from->task->mock_dirs,
     };
 
@@ -253,6 +268,8 @@ int view_build(const struct view_source *source, struct view **ret, struct error
         r = stage_plugins(source, &view->plugins, err);
     if (r == 0)
         r = complete(view, source, task != NULL ? &task->limits : &defaults, err);
+    if (r == 0 && task != NULL && (task->mocks_sealed || task->mock_tools.count > 0))
+        r = mocks_stage(source, &view->manifest, &view->mocks, err);
     if (r < 0)
         return r;
     *ret = take(view);
@@ -300,6 +317,16 @@ const struct manifest *view_manifest(const struct view *view)
 struct sha256 view_root(const struct view *view)
 {
     return view->root;
+}
+
+int view_sealed_mocks(const struct view *view)
+{
+    return view->mocks.sealed.tree_fd;
+}
+
+int view_mock_tools(const struct view *view)
+{
+    return view->mocks.tools.tree_fd;
 }
 
 const struct plugins *view_plugins(const struct view *view)

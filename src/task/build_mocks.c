@@ -127,8 +127,52 @@ static void read_recorded(const struct build *build)
     build->task->private_half->record_cli = node_to_json(list);
 }
 
+/* Those of the experiment, too: they would have to see the folders, and the agent what they leave.
+ */
+static bool has_host_steps(const struct build *build)
+{
+    const struct task_private *half = build->task->private_half;
+
+    for (size_t i = 0; i < half->pre_run_count; i++) {
+        if (!half->pre_run[i].in_agent)
+            return true;
+    }
+    return false;
+}
+
+static void read_sealed(const struct build *build)
+{
+    static const char path[] = "sandbox.mocks";
+    const struct node *node = node_find(build->root, path);
+    struct task_public *half = build->task->public_half;
+
+    if (node == NULL)
+        return;
+    half->mocks_sealed = true;
+    if (half->mock_dirs.count == 0)
+        build_error(build, node->mark, path,
+                    "sealed are the folders of mock_path_dirs, and there are none");
+    for (size_t i = 0; i < half->mock_dirs.count; i++) {
+        if (strcmp(half->mock_dirs.items[i], ".") == 0)
+            build_error(build, node->mark, path,
+                        "the workspace itself cannot be sealed: put the programs in a folder");
+    }
+    if (half->driver == DRIVER_TEMPDIR)
+        build_error(build, node->mark, path,
+                    "the driver tempdir has no cell beside which the programs could run");
+    if (half->identity_root)
+        build_later(build, node->mark, path,
+                    "sealed programs beside an agent that is root (identity: root) are not in this "
+                    "version");
+    if (has_host_steps(build))
+        build_later(build, node->mark, path,
+                    "sealed folders together with pre_run steps of the host are not in this "
+                    "version: use runs_in: agent");
+}
+
 void build_mocks(struct build *build)
 {
     read_dirs(build);
+    read_sealed(build);
     read_recorded(build);
 }

@@ -63,6 +63,8 @@ static json_t *public_json(const struct build *build)
     put_list(object, "ignore_patterns", &half->ignore_patterns);
     if (half->mock_dirs.count > 0)
         put_list(object, "mock_path_dirs", &half->mock_dirs);
+    if (half->mocks_sealed)
+        json_put_text(object, "mocks", "sealed");
     if (secret->pre_run_count > 0)
         json_put(object, "pre_run", steps_json(secret->pre_run, secret->pre_run_count));
     return object;

@@ -223,6 +223,7 @@ const struct block docker_block = {.title = "sandbox.docker", .fields = docker_f
 
 static const char *const driver_choices[] = {"native", "docker", "podman", "tempdir", NULL};
 static const char *const tier_choices[] = {"A", "B", "B-", "C", NULL};
+static const char *const mocks_choices[] = {"sealed", NULL};
 static const char *const identity_choices[] = {"user", "root", NULL};
 static const char *const network_choices[] = {"none", "broker", "allowlist", "open", NULL};
 static const char *const deny_choices[] = {"deny", "allow", NULL};
@@ -298,17 +299,17 @@ static const struct field sandbox_fields[] = {
          "right in them are made executable there"},
     {.name = "mocks",
      .types = TYPE_TEXT,
-     .state = FIELD_LATER,
-     .hint = "an author's programs cannot yet run outside of the agent's cell and see its live "
-             "workspace; record_cli is sealed",
-     .doc = "sealed: the programs of mock_path_dirs run outside of the agent's cell; what answers "
-            "with recorded texts is record_cli, which is always sealed"},
+     .choices = mocks_choices,
+     .doc = "sealed: the folders of mock_path_dirs are not in the agent's cell; their programs run "
+            "in a cell of their own, with the agent's workspace read-only, and what they write in "
+            "their folders is there when it is graded. What answers with recorded texts is "
+            "record_cli, which is always sealed"},
     {.name = "record_cli",
      .types = TYPE_LIST,
      .items = TYPE_BLOCK,
      .block = &record_cli_block,
      .standard = "[]",
-     .doc = "programs that are answered for from outside of the agent's cell, at most 6, first on "
+     .doc = "programs that are answered for from outside of the agent's cell, at most 64, first on "
             "its PATH; neither the answers nor the log of calls are in the cell, and graders find "
             "the log at cli_mocks/calls.jsonl"},
     {.name = "image",

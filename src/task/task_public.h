@@ -127,7 +127,7 @@ struct task_root {
 };
 
 #define TASK_SERVICES_MAX 8
-#define TASK_RECORD_CLI_MAX 6
+#define TASK_RECORD_CLI_MAX 64
 
 /* A program that runs beside the agent, and beside the grader. */
 struct task_service {
@@ -145,6 +145,7 @@ struct task_public {
     size_t source_count;
     struct str_list ignore_patterns; /* defaults already merged */
     struct str_list mock_dirs;  /* folders of the workspace, first on the agent's PATH; normal */
+    bool mocks_sealed;          /* their programs run outside of the agent's cell */
     struct str_list mock_tools; /* names of programs that are answered for from outside the cell */
     struct task_limits limits;
     enum task_driver driver;

@@ -43,8 +43,21 @@ static void complains_about_steps_and_mocks(void **state)
          "6:40 sandbox.record_cli: the driver tempdir has no cell outside of which the answers "
          "could be\n"},
         {SANDBOX("mocks: sealed"),
-         "6:11 sandbox.mocks: 'mocks' is not in this version: an author's programs cannot yet run "
-         "outside of the agent's cell and see its live workspace; record_cli is sealed\n"},
+         "6:18 sandbox.mocks: sealed are the folders of mock_path_dirs, and there are none\n"},
+        {SANDBOX("mocks: open, mock_path_dirs: [m]"),
+         "6:18 sandbox.mocks: one of 'sealed' expected, found the text 'open'\n"},
+        {SANDBOX("mocks: sealed, mock_path_dirs: [m, .]"),
+         "6:18 sandbox.mocks: the workspace itself cannot be sealed: put the programs in a "
+         "folder\n"},
+        {SANDBOX("mocks: sealed, mock_path_dirs: [m], driver: tempdir"),
+         "6:18 sandbox.mocks: the driver tempdir has no cell beside which the programs could "
+         "run\n"},
+        {SANDBOX("mocks: sealed, mock_path_dirs: [m], identity: root"),
+         "6:18 sandbox.mocks: sealed programs beside an agent that is root (identity: root) are "
+         "not in this version\n"},
+        {WHOLE "pre_run: [{command: x}]\nsandbox: {mocks: sealed, mock_path_dirs: [m]}\n",
+         "7:18 sandbox.mocks: sealed folders together with pre_run steps of the host are not in "
+         "this version: use runs_in: agent\n"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

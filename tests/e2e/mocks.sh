@@ -274,10 +274,102 @@ case_a_recorded_program_that_is_there_twice_is_an_error() {
   expect_text error "'tool' is recorded, and mock_path_dirs has 'm/tool'"
 }
 
+# Programs of an author's own, which run beside the agent's cell.
+sealed_suite() { # FIELDS [SANDBOX]
+  mkdir -p suite/tpl/m
+  cat >suite/agent.sh
+  chmod 755 suite/agent.sh
+  echo 'recorded-answer-0451' >suite/tpl/m/answers.txt
+  cat >suite/tpl/m/tool <<'E2'
+#!/bin/sh
+here=$(dirname "$0")
+echo "$*" >>"$here/calls.log"
+case $1 in
+  ask) cat "$here/answers.txt" ;;
+  in) wc -c ;;
+  where) pwd ;;
+  live) cat "$2" ;;
+  write) echo x >"$2" ;;
+  env) echo "${EVIL-none} $(command -v other)" ;;
+  fail) echo bad >&2; exit 7 ;;
+  real) shift; printf 'before '; tool "$@"; echo "status $?" ;;
+esac
+E2
+  printf '#!/bin/sh\necho other\n' >suite/tpl/m/other
+  cat >suite/t.yaml <<E2
+task_id: t
+description: d
+initial_prompt: p
+agent: {type: script, script: agent.sh}
+sandbox: {template_sources: [{type: template_dir, path: tpl}], mock_path_dirs: [m], ${2:-mocks: sealed}}
+$1
+E2
+}
+
+case_sealed_programs_answer_and_neither_they_nor_their_log_are_there() {
+  local fields='success_criteria:
+  - {type: file_contains, path: said, includes: [erpbeqrq-nafjre-0451], description: "it answered, which is written down in another alphabet"}
+  - {type: run_command, command: "head -n 2 m/calls.log | tr \"\\n\" ,", expected_stdout: "ask me,in,", description: its log is in its folder}'
+  sealed_suite "$fields" <<<"#!/bin/sh
+tool ask me | tr a-z n-za-m >said; printf 12345 | tool in >count; $SEARCH; ls -a >list; command -v tool >>list"
+  run_suite
+  expect_status 0
+  cb show run/trials/default/t/00 where
+  [ ! -s out ] || fail "the agent found $(cat out)"
+  cb show run/trials/default/t/00 count
+  expect_text out 5
+  cb show run/trials/default/t/00 list
+  grep -qx m out && fail "the folder is there"
+  grep -qx /run/tools/bin/tool out || fail "$(cat out)"
+  [ "$(jq -c .mocks.kept run/trials/default/t/00/trial.json)" = '["m/calls.log"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+  # The same search, unsealed.
+  rm -r run
+  sealed_suite "$fields" 'ignore_patterns: []' <<<"#!/bin/sh"$'\n'"tool ask me | tr a-z n-za-m >said; $SEARCH"
+  run_suite
+  cb show run/trials/default/t/00 where
+  grep -qx /workspace/m/answers.txt out || fail "the search finds nothing: $(cat out)"
+}
+
+case_a_sealed_program_sees_the_live_workspace_and_cannot_write_it() {
+  sealed_suite "$FOUND" <<'E2'
+#!/bin/sh
+mkdir d; echo one >d/x; cd d
+{ tool where; tool live x; mv x y; echo two >x; tool live x; tool live /workspace/d/y; tool fail; echo "status $?"
+  tool write /workspace/new || echo denied; EVIL=1 tool env; tool real --version; } >/workspace/seen 2>&1
+mkdir -p ~/bin; printf '#!/bin/sh\necho "real $* in $PWD"; exit 3\n' >~/bin/tool; chmod 755 ~/bin/tool
+PATH=$PATH:$HOME/bin tool real a b >/workspace/real 2>&1
+mkdir /workspace/m; echo forged >/workspace/m/calls.log
+E2
+  run_suite
+  expect_status 0
+  cb show run/trials/default/t/00 seen
+  grep -v -e 'annot create' out >seen
+  expect_text seen "$(printf '%s\n' /workspace/d one two one bad 'status 7' denied 'none /run/tools/bin/other' 'before tool: not found' 'status 127')"
+  cb show run/trials/default/t/00 real
+  expect_text out "$(printf '%s\n' 'before real a b in /workspace/d' 'status 3')"
+  [ "$(jq -c .mocks.forged run/trials/default/t/00/trial.json)" = '["m/calls.log"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+}
+
+# The folder comes by starter_files, or is all of a source.
+case_sealed_folders_of_any_source_are_taken_out() {
+  sealed_suite "$FOUND" <<<"#!/bin/sh
+{ find . -type f; tool ask; here; } >seen"
+  mkdir suite/more
+  printf '#!/bin/sh\necho here\n' >suite/more/here
+  sed -i 's|template_sources: .*tpl}\]|template_sources: [{type: template_dir, path: tpl}, {type: template_dir, path: more, mount_point: m/n}, {type: starter_files, files: [{path: m/late, content: "#!/bin/sh"}]}, {type: starter_files, files: [{path: m/n/x, content: secret}, {path: mm, content: seen}]}]|; s|mock_path_dirs: .m.|mock_path_dirs: [m, m/n]|' suite/t.yaml
+  run_suite
+  expect_status 0
+  cb show run/trials/default/t/00 seen
+  sort out >sorted
+  expect_text sorted "$(printf '%s\n' ./mm ./seen here recorded-answer-0451)"
+}
+
 main an_authors_mock_is_first_on_path_and_executable_there_only:user a_sealing_step_works_as_written:user \
   steps_run_in_the_agents_cell_with_what_the_agent_gets:user a_failing_step_of_the_agents_cell_is_an_error_before_the_agent \
   trusted_steps_run_on_the_bare_host_and_it_is_said:user an_interrupt_ends_a_step_and_the_teardown_runs \
   recorded_programs_answer_from_outside_and_calls_are_graded:user neither_answers_nor_log_are_in_the_cell:user \
   the_log_reaches_graders_whatever_the_agent_left:user \
   a_forged_log_is_put_aside_and_noted:user a_cell_that_speaks_by_hand_is_bounded_and_counted:user \
-  a_recorded_program_that_is_there_twice_is_an_error
+  a_recorded_program_that_is_there_twice_is_an_error \
+  sealed_folders_of_any_source_are_taken_out sealed_programs_answer_and_neither_they_nor_their_log_are_there:user \
+  a_sealed_program_sees_the_live_workspace_and_cannot_write_it:user
