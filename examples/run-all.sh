@@ -52,6 +52,8 @@ example json-report-nop       json-report    1       --agent nop
 example template              template       0
 example template-again        template       0       --repeats 2 -j 2
 example template-nop          template       1       --agent nop
+example own-criterion         own-criterion  0
+example own-criterion-nop     own-criterion  1       --agent nop
 example command-count         command-count  0
 example command-count-nop     command-count  1       --agent nop
 

@@ -66,6 +66,11 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
                                         .needs_workspace = true,
                                         .check_config = reference_comparison_check,
                                         .evaluate = reference_comparison_evaluate},
+    [CRITERION_EXEC] = {.kind = CRITERION_EXEC,
+                        .name = "exec",
+                        .needs_workspace = true,
+                        .check_config = exec_check,
+                        .evaluate = exec_evaluate},
 };
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -76,6 +81,7 @@ void verdict_done(struct verdict *verdict)
     free(verdict->observed);
     free(verdict->expected);
     buf_done(&verdict->output);
+    json_freep(&verdict->metrics);
     *verdict = (struct verdict){0};
 }
 

@@ -24,7 +24,8 @@ struct verdict {
     char *details;        /* owned */
     char *observed, *expected; /* labels of a classification, owned; NULL: it is none */
     uint64_t duration_ns;
-    struct buf output; /* run_command: what it printed, capped, for grade/ files */
+    struct buf output; /* run_command, exec: what it printed, capped, for grade/ files */
+    json_t *metrics;   /* exec: {name: number}, owned; NULL: none */
 };
 void verdict_done(struct verdict *verdict) nonnull(1);
 #define GRADE_DETAILS_BYTES_MAX ((size_t)64 << 10)
@@ -41,6 +42,8 @@ struct grade_command {
     bool fresh;
     bool as_candidate; /* the whole of it runs in a candidate cell */
     bool looks_only;   /* one of ours, which changes nothing of the workspace */
+    const char *input; /* its standard input; NULL: nothing */
+    size_t input_bytes;
 };
 struct grade_command_result {
     bool timed_out;
@@ -87,7 +90,8 @@ struct grade_input {
     const struct task_private *task;
     struct grade_workspace *workspace;
     const struct event_log *events;
-    bool events_trusted; /* wire, or self-reported with trust_self_reported */
+    const char *final_message, *dialog; /* dialog as JSON; NULL: none */
+    bool events_trusted;                /* wire, or self-reported with trust_self_reported */
     uint64_t
         command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
 };

@@ -52,6 +52,7 @@ struct criterion_record {
     char *type, *description, *error, *details; /* error and details may be NULL */
     char *observed, *expected;                  /* labels of a classification; NULL: it is none */
     json_t *suite_thresholds; /* {metric: least} over the rows of a dataset; NULL: none */
+    json_t *metrics;          /* {name: number} of a criterion of one's own; NULL: none */
     double score, weight, threshold;
     bool has_score, passed, gating;
     uint64_t duration_ms;

@@ -246,6 +246,7 @@ static const struct {
     {"observed", read_text, offsetof(struct criterion_record, observed)},
     {"expected", read_text, offsetof(struct criterion_record, expected)},
     {"suite_thresholds", read_object, offsetof(struct criterion_record, suite_thresholds)},
+    {"metrics", read_object, offsetof(struct criterion_record, metrics)},
 };
 
 static int read_criterion(const struct place *whole, json_t *value, struct criterion_record *ret)

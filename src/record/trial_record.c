@@ -85,6 +85,7 @@ static void criterion_record_done(struct criterion_record *criterion)
     free(criterion->observed);
     free(criterion->expected);
     json_decref(criterion->suite_thresholds);
+    json_decref(criterion->metrics);
 }
 
 void trial_record_done(struct trial_record *record)

@@ -72,6 +72,8 @@ static json_t *criterion_json(const struct criterion_record *criterion)
         json_put(object, "expected", json_text_or_null(criterion->expected));
     if (criterion->suite_thresholds != NULL)
         json_put(object, "suite_thresholds", json_incref(criterion->suite_thresholds));
+    if (criterion->metrics != NULL)
+        json_put(object, "metrics", json_incref(criterion->metrics));
     return object;
 }
 

@@ -281,8 +281,14 @@ static int run_shell(struct grade_cell *cell, const struct shell_run *run, struc
         .fds = {-1, out_write, err_write},
         .fd_count = 3,
     };
+    scoped(fd_closep) int input = -1;
     uint32_t process = 1;
 
+    if (run->limits->input != NULL)
+        r = fs_memfd("input", run->limits->input, run->limits->input_bytes, &input, err);
+    if (r < 0)
+        return r;
+    command.fds[0] = input;
     run->result->out.max_bytes = run->limits->output_max_bytes;
     run->result->err.max_bytes = run->limits->output_max_bytes;
     r = cell->cell == NULL ? start_cell(cell, &command, err)

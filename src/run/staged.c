@@ -15,7 +15,7 @@
  */
 static bool sees_private(const struct criterion *criterion)
 {
-    if (criterion->kind == CRITERION_REFERENCE_COMPARISON)
+    if (criterion->kind == CRITERION_REFERENCE_COMPARISON || criterion->kind == CRITERION_EXEC)
         return true;
     return criterion->kind == CRITERION_RUN_COMMAND &&
            !str_equal(json_get_text(criterion->params, "as"), "candidate");
@@ -121,8 +121,8 @@ static int check_roots(const struct staged_options *options, const struct view *
 
     memcpy(hidden, always, sizeof(always));
     for (size_t i = 0; i < files->count; i++)
-        hidden[count++] =
-            (struct overlap_hidden){files->items[i], "a file of the experiment or dataset"};
+        hidden[count++] = (struct overlap_hidden){
+            files->items[i], "a file of the experiment, dataset or a criterion"};
     int r = overlap_check(&session->reader, view_system(view, CELL_AGENT), hidden, count, err);
 
     free(hidden);

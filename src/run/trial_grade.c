@@ -38,6 +38,7 @@ static void clear_criteria(struct trial_record *record)
         free(record->criteria[i].observed);
         free(record->criteria[i].expected);
         json_decref(record->criteria[i].suite_thresholds);
+        json_decref(record->criteria[i].metrics);
     }
     free(record->criteria);
     record->criteria = NULL;
@@ -60,6 +61,7 @@ static void record_criterion(const struct criterion *criterion, const struct ver
         .observed = verdict->observed == NULL ? NULL : str_dup(verdict->observed),
         .expected = verdict->expected == NULL ? NULL : str_dup(verdict->expected),
         .suite_thresholds = json_incref(criterion->suite_thresholds),
+        .metrics = json_incref(verdict->metrics),
     };
     if (verdict->details != NULL && verdict->errored)
         ret->error = str_dup(verdict->details);
@@ -177,8 +179,9 @@ static bool reads_files(const struct task_private *task)
     for (size_t i = 0; i < task->criterion_count; i++) {
         enum criterion_kind kind = task->criteria[i].kind;
 
-        if (kind != CRITERION_RUN_COMMAND && kind != CRITERION_COMMAND_EXECUTED &&
-            kind != CRITERION_COMMANDS_EFFICIENCY && kind != CRITERION_SKILL_TRIGGERED)
+        if (kind != CRITERION_RUN_COMMAND && kind != CRITERION_EXEC &&
+            kind != CRITERION_COMMAND_EXECUTED && kind != CRITERION_COMMANDS_EFFICIENCY &&
+            kind != CRITERION_SKILL_TRIGGERED)
             return true;
     }
     return false;
@@ -206,7 +209,7 @@ static void copy_result(const struct task_private *task, const struct grade_resu
         record_criterion(&task->criteria[i], &result->verdicts[i], &record->criteria[i]);
 }
 
-static int grade_in_cell(const struct trial_job *job, struct grade_cell *cell,
+static int grade_in_cell(const struct trial_job *job, const struct grade_cell_options *options,
                          const struct event_log *events, struct grade_result *ret,
                          struct error **err)
 {
@@ -215,12 +218,15 @@ static int grade_in_cell(const struct trial_job *job, struct grade_cell *cell,
 
     task_split(job->task, &public_half, &private_half);
 
+    scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(options);
     struct grade_workspace workspace = grade_cell_workspace(cell);
     uint64_t limit_ms = public_half->limits.command_timeout_ms;
     struct grade_input input = {
         .task = private_half,
         .workspace = &workspace,
         .events = events,
+        .final_message = options->final_text,
+        .dialog = options->dialog,
         .events_trusted = public_half->agent.trust_self_reported,
         .command_timeout_ms =
             limit_ms != 0 && limit_ms < COMMAND_TIMEOUT_MS ? limit_ms : COMMAND_TIMEOUT_MS,
@@ -268,9 +274,8 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .services = public_half->services,
         .service_count = public_half->service_count,
     };
-    scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(&options);
 
-    r = grade_in_cell(job, cell, events, &result, err);
+    r = grade_in_cell(job, &options, events, &result, err);
     if (r == 0)
         r = save_outputs(job->dir_fd, &result, err);
     if (r < 0)

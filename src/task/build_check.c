@@ -187,6 +187,8 @@ static void check_read_only(const struct build *build, size_t index, bool *chang
     const struct node *read_only = node_get(item, "read_only");
     scoped(mem_freep) char *path = str_format("success_criteria[%zu].read_only", index);
 
+    if (str_starts(node_get_text(item, "type"), "exec:"))
+        *changed = true;
     if (!str_equal(node_get_text(item, "type"), "run_command"))
         return;
     if (node_get_bool(item, "fresh"))
@@ -274,8 +276,8 @@ static void check_overlap(const struct build *build, const char *source, struct 
     for (size_t i = 0; i < half->private_files.count; i++) {
         if (path_is_below(half->private_files.items[i], source))
             build_error(build, mark, path,
-                        "'%s' holds '%s', of the experiment or dataset, which the agent must not "
-                        "get",
+                        "'%s' holds '%s', of the experiment, dataset or a criterion, which the "
+                        "agent must not get",
                         source, half->private_files.items[i]);
     }
     if (half->reference_dir != NULL && path_is_below(source, half->reference_dir) &&

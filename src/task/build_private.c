@@ -93,7 +93,7 @@ static enum criterion_kind kind_of(const char *name)
         if (strcmp(kinds[i].name, name) == 0)
             return kinds[i].kind;
     }
-    return CRITERION_COUNT;
+    return str_starts(name, "exec:") ? CRITERION_EXEC : CRITERION_COUNT;
 }
 
 static bool is_common(const char *key)
@@ -198,6 +198,8 @@ static void add_criterion(const struct build *build, const struct node *item, si
         json_put_int(criterion->params, "min_count", 0);
         json_put_int(criterion->params, "max_count", 0);
     }
+    if (criterion->kind == CRITERION_EXEC)
+        build_exec(build, criterion, node_get(item, "type"), index);
     check_counts(build, item, index);
     build_check_criterion(build, criterion, item, index);
 }

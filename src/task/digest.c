@@ -12,7 +12,7 @@ static void put_list(json_t *object, const char *key, const struct str_list *lis
     json_put(object, key, array);
 }
 
-static char *digest_text(const void *bytes, size_t size)
+char *digest_text(const void *bytes, size_t size)
 {
     struct sha256 digest = sha256_of(bytes, size);
     char text[SHA256_HEX_CHARS + 1];

@@ -40,6 +40,8 @@ char *source_check_dir(const struct task_reader *reader, const char *path, bool 
     nonnull(1, 2, 3);
 /* NULL: a regular file that can be read. Else what is wrong, owned. */
 char *source_check_file(const struct task_reader *reader, const char *path) nonnull(1, 2);
+/* The same of a file that must be executable. */
+char *source_check_program(const struct task_reader *reader, const char *path) nonnull(1, 2);
 /* Something of that name can be opened. */
 bool source_exists(const struct task_reader *reader, const char *path) nonnull(1, 2);
 /* The value of a variable; NULL when unset. environment may be NULL. */
@@ -187,6 +189,11 @@ void task_root_done(struct task_root *root) nonnull(1);
 void build_env(const struct build *build, const char *block, const char *key, struct task_env *env)
     nonnull(1, 2, 3, 4);
 void task_env_done(struct task_env *env) nonnull(1);
+/* digest.c: 64 hex digits, owned. */
+char *digest_text(const void *bytes, size_t size);
+/* The program that an exec:PATH criterion names, among the private files. */
+void build_exec(const struct build *build, struct criterion *criterion, const struct node *type,
+                size_t index) nonnull(1, 2, 3);
 /* criterion.c: what overrides->check_criterion finds, at its place in the file. */
 void build_check_criterion(const struct build *build, const struct criterion *criterion,
                            const struct node *item, size_t index) nonnull(1, 2, 3);

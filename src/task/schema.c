@@ -18,7 +18,9 @@ const struct field *block_field(const struct block *block, const char *name)
 const struct kind *kinds_find(const struct kinds *kinds, const char *name)
 {
     for (const struct kind *kind = kinds->kinds; kind->name != NULL; kind++) {
-        if (strcmp(kind->name, name) == 0)
+        bool longer = kind->is_prefix && str_starts(name, kind->name);
+
+        if (longer ? name[strlen(kind->name)] != '\0' : strcmp(kind->name, name) == 0)
             return kind;
     }
     return NULL;

@@ -92,6 +92,7 @@ struct kind {
     const struct block *block;
     const char *hint;
     const char *doc;
+    bool is_prefix; /* any longer name that begins so */
 };
 
 struct kinds {

@@ -381,6 +381,22 @@ static const struct field harbor_tests_fields[] = {
 };
 static const struct block harbor_tests_block = {.fields = harbor_tests_fields};
 
+static const struct field exec_fields[] = {
+    {.name = "params",
+     .types = TYPE_MAP,
+     .standard = "{}",
+     .doc = "what the program is given; checked against the schema that it describes, in the "
+            "grading cell"},
+    {.name = "timeout",
+     .types = TYPE_REAL,
+     .flags = FIELD_RANGE | FIELD_ABOVE_MIN,
+     .min = 0,
+     .max = SECONDS_MAX,
+     .doc = "seconds; without it the smaller of 30 and sandbox.limits.timeout"},
+    {0},
+};
+static const struct block exec_block = {.fields = exec_fields};
+
 static const struct kind criterion_kind_rows[] = {
     {.name = "file_exists", .block = &file_exists_block, .doc = "a file or folder is there"},
     {.name = "file_contains",
@@ -428,6 +444,11 @@ static const struct kind criterion_kind_rows[] = {
      .state = FIELD_LATER,
      .block = &harbor_tests_block,
      .doc = "tests/test.sh and its reward file"},
+    {.name = "exec:",
+     .is_prefix = true,
+     .block = &exec_block,
+     .doc = "a program of the suite judges, in a grading cell: PATH is relative to the task file "
+            "and leads to an executable file of the suite (docs/formats/criterion.md)"},
     {.name = "program_stdout_equals",
      .state = FIELD_REMOVED,
      .hint = "use run_command with expected_stdout"},

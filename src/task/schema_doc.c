@@ -90,7 +90,8 @@ static void write_kinds(struct writer *writer, const struct kinds *kinds, const 
     buf_format(writer->buf, "\n## %s\n\nEvery item:\n\n", name);
     write_fields(writer, kinds->common, name);
     for (const struct kind *kind = kinds->kinds; kind->name != NULL; kind++) {
-        buf_format(writer->buf, "\n### %s: %s\n\n", name, kind->name);
+        buf_format(writer->buf, "\n### %s: %s%s\n\n", name, kind->name,
+                   kind->is_prefix ? "PATH" : "");
         if (kind->state == FIELD_REMOVED) {
             buf_format(writer->buf, "Removed: %s.\n", kind->hint);
             continue;

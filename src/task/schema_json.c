@@ -220,7 +220,14 @@ static json_t *kinds_schema(const struct kinds *kinds)
             json_decref(type);
             continue;
         }
-        json_put_text(type, "const", kind->name);
+        if (kind->is_prefix) {
+            scoped(mem_freep) char *pattern = str_format("^%s.", kind->name);
+
+            json_put_text(type, "type", "string");
+            json_put_text(type, "pattern", pattern);
+        } else {
+            json_put_text(type, "const", kind->name);
+        }
         json_put_text(type, "description", text);
         json_put(properties, "type", type);
         add_fields(kinds->common, properties, required);

@@ -233,8 +233,8 @@ static void complain_kind(const struct loader_context *context, const struct kin
 
     if (near != NULL)
         problems_error(context->problems, type->mark, path,
-                       "unknown %s type '%.60s', did you mean '%s'?", kinds->title, type->text,
-                       near);
+                       "unknown %s type '%.60s', did you mean '%s%s'?", kinds->title, type->text,
+                       near, kinds_find(kinds, near) == NULL ? "PATH" : "");
     else
         problems_error(context->problems, type->mark, path, "unknown %s type '%.60s'", kinds->title,
                        type->text);
@@ -261,7 +261,7 @@ static const struct kind *choose_kind(const struct loader_context *context,
     if (kind != NULL && kind->state == FIELD_REMOVED)
         problems_error(context->problems, type->mark, &at, "the %s type '%s' was removed: %s",
                        kinds->title, kind->name, kind->hint);
-    else if (kind != NULL || (kinds == &criterion_kinds && str_starts(type->text, "exec:")))
+    else if (kind != NULL)
         problems_later(context->problems, type->mark, &at,
                        "the %s type '%.60s' is not in this version", kinds->title, type->text);
     else

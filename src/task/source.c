@@ -76,6 +76,19 @@ char *source_check_file(const struct task_reader *reader, const char *path)
     return fd >= 0 ? NULL : wrong;
 }
 
+char *source_check_program(const struct task_reader *reader, const char *path)
+{
+    char *wrong = NULL;
+    scoped(fd_closep) int fd = open_regular(reader, path, &wrong);
+    struct stat status;
+
+    if (fd < 0)
+        return wrong;
+    if (fstat(fd, &status) != 0)
+        return say("cannot be looked at", errno);
+    return (status.st_mode & S_IXUSR) != 0 ? NULL : str_dup("is not executable: chmod +x");
+}
+
 char *source_check_dir(const struct task_reader *reader, const char *path, bool *ret_empty)
 {
     scoped(fd_closep) int fd = open_by(reader, path, O_DIRECTORY);

@@ -25,17 +25,20 @@ enum criterion_kind {
     CRITERION_SKILL_TRIGGERED,
     CRITERION_CLI_CALLED,
     CRITERION_REFERENCE_COMPARISON,
+    CRITERION_EXEC,
     CRITERION_COUNT,
 };
 
 /*
  * One success criterion. params holds the type's own parameters with their defaults filled in, as
  * checked by the schema tables (names and types of task-format.md); the common ones are fields.
- * command_not_executed is loaded as command_executed with min_count = max_count = 0.
+ * command_not_executed is loaded as command_executed with min_count = max_count = 0. Of exec:PATH,
+ * params holds program (the path from task_dir), its digest, timeout and params, what is its own.
  */
 struct criterion {
     enum criterion_kind kind;
-    const char *type_name; /* as written in the file, for records: "command_not_executed" stays */
+    const char *type_name; /* as written in the file, for records: "command_not_executed" stays; of
+                              the constant tables, or of params */
     char *description;
     double weight;            /* >= 0 */
     double pass_threshold;    /* 0..1 */

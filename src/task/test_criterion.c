@@ -113,12 +113,41 @@ static void what_follows_from_a_mistake_in_the_form_is_not_said(void **state)
                              "7:47 success_criteria[1].path: wrong\n");
 }
 
+/* Texts that the complaints must hold. */
+static void a_program_of_ones_own_must_be_a_file_of_the_suite(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *criterion, *complaint;
+    } cases[] = {
+        {"type: 'exec:./x'", "6:12 success_criteria[0].type: '"},
+        {"type: 'exec:./x'", "/x' cannot be opened: No such file or directory\n"},
+        {"type: 'exec:'", "unknown criterion type 'exec:', did you mean 'exec:PATH'?\n"},
+        {"type: 'exec:/bin/sh'",
+         "type: a path relative to the task file expected, found '/bin/sh'\n"},
+        {"type: 'exec:../../../../../../../../../x'", "'/x' is not in the suite '"},
+        {"type: 'exec:x', parms: {}", ".parms: unknown key, did you mean 'params'?\n"},
+        {"type: 'exec:x', params: []", ".params: a map expected, found an empty list\n"},
+        {"type: 'exec:x', timeout: 0", ".timeout: a number above 0 and up to 604800 expected"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(mem_freep) char *text =
+            str_format("%s  - {%s, description: d}\n", HEAD, cases[i].criterion);
+        scoped(mem_freep) char *shown = complaints_about(text);
+
+        if (strstr(shown, cases[i].complaint) == NULL)
+            fail_msg("'%s' expected in '%s'", cases[i].complaint, shown);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mistake_is_shown_inside_the_text_that_holds_it),
         cmocka_unit_test(a_mistake_is_shown_as_deep_as_the_file_goes),
         cmocka_unit_test(what_follows_from_a_mistake_in_the_form_is_not_said),
+        cmocka_unit_test(a_program_of_ones_own_must_be_a_file_of_the_suite),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -372,8 +372,9 @@ static void a_template_may_not_hold_the_rows(void **state)
     scoped(mem_freep) char *found = complaints(fixture);
 
     assert_true(fixture->r < 0);
-    assert_non_null(strstr(found, "tpl/rows.jsonl', of the experiment or dataset, which the agent "
-                                  "must not get"));
+    assert_non_null(
+        strstr(found, "tpl/rows.jsonl', of the experiment, dataset or a criterion, which the agent "
+                      "must not get"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -274,7 +274,7 @@ static void the_json_schema_has_the_fields_of_the_tables(void **state)
     for (const struct field *field = agent_block.fields; field->name != NULL; field++)
         assert_non_null(json_object_get(agent, field->name));
     assert_int_equal(json_array_size(json_get_array(schema, "required")), 3);
-    assert_int_equal(json_array_size(kinds), 16);
+    assert_int_equal(json_array_size(kinds), 17);
     assert_int_equal(json_get_int(criteria, "minItems", 0), 1);
 }
 

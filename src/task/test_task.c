@@ -343,8 +343,6 @@ static void complains_about_criteria(void **state)
          "'file_exists'?\n"},
         {ONE("type: llm_judge, prompt: a, description: d"),
          "5:27 success_criteria[0].type: the criterion type 'llm_judge' is not in this version\n"},
-        {ONE("type: 'exec:./x', description: d"),
-         "5:27 success_criteria[0].type: the criterion type 'exec:./x' is not in this version\n"},
         {ONE("type: program_stdout_equals, description: d"),
          "5:27 success_criteria[0].type: the criterion type 'program_stdout_equals' was removed: "
          "use run_command with expected_stdout\n"},
@@ -525,9 +523,8 @@ static void criteria_have_their_defaults(void **state)
     static const char *const params[] = {
         "{\"excludes\":[],\"includes\":[],\"path\":\"a\"}",
         "{\"command_pattern\":\"rm\",\"max_count\":0,\"min_count\":0,\"require_success\":false}",
-        "{\"command\":\"a\",\"expected_exit_code\":0,\"read_only\":false,\"score_from_stdout\":"
-        "false,"
-        "\"stdout_match\":\"exact\"}",
+        "{\"as\":\"grader\",\"command\":\"a\",\"expected_exit_code\":0,\"fresh\":false,"
+        "\"read_only\":false,\"score_from_stdout\":false,\"stdout_match\":\"exact\"}",
         "{\"assertions\":[{\"expected\":null,\"expression\":\"a\",\"operator\":\"equals\"},{"
         "\"expected\":1.5,"
         "\"expression\":\"b\",\"operator\":\"gt\"}],\"json_schema\":{\"a\":[1,null]},\"path\":"
