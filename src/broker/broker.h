@@ -31,7 +31,8 @@ must_check int broker_start(const char *program, struct broker **ret, struct err
  */
 struct broker_options {
     const char *program;
-    const json_t *setup; /* {routes: as routes_add(), ca_file, proxy}, the last two optional */
+    const json_t *setup; /* {routes: as routes_add(), ca_file, proxy, policy, prices}, all but
+                             the first optional; the last two from share/models */
     int env_keys_fd;     /* of keys_take_env() */
     int dotenv_fd;       /* .env */
     int keys_yaml_fd;    /* keys.yaml */
@@ -90,3 +91,26 @@ must_check int broker_ask(int connection, const struct broker_question *question
                           struct error **err) nonnull(2, 3);
 /* {routes: [{name, api, base_url, key, has_key}]}. Fails with what is wrong with its setup. */
 must_check int broker_facts(int connection, json_t **ret, struct error **err) nonnull(2);
+
+/* --- model endpoints for an agent: a trial's connection may open them once ----------------------
+ */
+
+struct broker_models {
+    /*
+     * {routes: [name], models: [name], placeholder: the only key that is accepted, max_in_flight,
+     * max_turns, max_input_tokens, max_output_tokens, max_total_tokens, max_microusd,
+     * count_cached_input, count_cache_creation}; what is absent, or 0, is no limit.
+     */
+    const json_t *spec;
+    int listener; /* TCP, made in the cell; borrowed */
+    int log_fd;   /* wire.jsonl, for appending; borrowed */
+};
+/* Returns once requests are answered. */
+must_check int broker_models_open(int connection, const struct broker_models *models,
+                                  struct error **err) nonnull(2);
+/*
+ * Once the cell is gone. *ret: {requests, forwarded, refused, unheard (connections without a
+ * request), turns, aside (calls of other conversations), usage or null, cost_microusd or null,
+ * model or null, stopped_by: a budget or null, recorded: whether wire.jsonl is whole}.
+ */
+must_check int broker_models_close(int connection, json_t **ret, struct error **err) nonnull(2);

@@ -241,3 +241,28 @@ int broker_facts(int connection, json_t **ret, struct error **err)
 
     return say_for_json(connection, &words, ret, err);
 }
+
+/* --- endpoints for an agent */
+
+int broker_models_open(int connection, const struct broker_models *models, struct error **err)
+{
+    scoped(fd_closep) int spec_fd = -1;
+    struct broker_reply reply = {0};
+    int r = seal_json("models", models->spec, &spec_fd, err);
+
+    if (r < 0)
+        return r;
+    const int fds[BROKER_OPEN_FDS] = {[BROKER_TABLE] = spec_fd,
+                                      [BROKER_LISTENER] = models->listener,
+                                      [BROKER_LOG] = models->log_fd};
+    const struct words words = {BROKER_MODELS, fds, BROKER_OPEN_FDS};
+
+    return say(connection, &words, &reply, NULL, err);
+}
+
+int broker_models_close(int connection, json_t **ret, struct error **err)
+{
+    const struct words words = {BROKER_MODELS_END, NULL, 0};
+
+    return say_for_json(connection, &words, ret, err);
+}

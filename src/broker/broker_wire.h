@@ -18,10 +18,19 @@ enum {
     BROKER_FDS_END,
 };
 
-enum broker_kind { BROKER_OPEN = 1, BROKER_CLOSE, BROKER_ASK, BROKER_FACTS };
+enum broker_kind {
+    BROKER_OPEN = 1,
+    BROKER_CLOSE,
+    BROKER_ASK,
+    BROKER_FACTS,
+    BROKER_MODELS,
+    BROKER_MODELS_END
+};
 /* BROKER_OPEN brings three descriptors: the table as text, the listening socket, the log. */
 enum { BROKER_TABLE, BROKER_LISTENER, BROKER_LOG, BROKER_OPEN_FDS };
-/* BROKER_ASK brings one, a question as JSON. Its answer and BROKER_FACTS's bring one, too. */
+/* BROKER_MODELS, too: what is allowed as JSON, the listening socket, wire.jsonl. */
+/* BROKER_ASK brings one, a question as JSON. Its answer, BROKER_FACTS's and BROKER_MODELS_END's
+ * bring one, too. */
 
 struct broker_request {
     uint32_t magic, kind;

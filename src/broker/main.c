@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,6 +67,8 @@ int main(int argc, char **argv)
         return 2;
     }
     raise_descriptors();
+    /* A cell or an endpoint that hangs up is no end of ours. */
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL); /* it is a signal */
     /* First of all: from the moment on that there are keys here, nobody looks in. */
     int r = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
                 ? error_errno(&err, errno, "cannot protect what the broker holds")

@@ -15,6 +15,7 @@ struct models {
     struct keys keys;
     struct routes routes;
     struct upstream *upstream;
+    json_t *policy, *prices; /* NULL: none */
 };
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -31,6 +32,8 @@ void models_free(struct models *models)
     upstream_free(models->upstream);
     routes_done(&models->routes);
     keys_done(&models->keys);
+    json_decref(models->policy);
+    json_decref(models->prices);
     free(models);
 }
 
@@ -76,6 +79,8 @@ int models_new(const struct models_sources *sources, struct models **ret, struct
         r = read_keys(&models->keys, sources, err);
     if (r < 0)
         return r;
+    models->policy = json_incref(json_get_object(setup, "policy"));
+    models->prices = json_incref(json_get_object(setup, "prices"));
     options.ca_file = json_get_text(setup, "ca_file");
     options.proxy = json_get_text(setup, "proxy");
     options.needs_tls = needs_tls(&models->routes);
@@ -109,6 +114,26 @@ size_t models_ports(const struct models *models, uint16_t ret[static MODELS_PORT
     for (size_t i = 0; i < models->routes.count; i++)
         ret[i] = port_of(models->routes.items[i].base_url);
     return models->routes.count;
+}
+
+struct upstream *models_upstream(struct models *models)
+{
+    return models->upstream;
+}
+
+const struct route *models_route(const struct models *models, const char *name)
+{
+    return routes_find(&models->routes, name);
+}
+
+const json_t *models_policy(const struct models *models)
+{
+    return models->policy;
+}
+
+const json_t *models_prices(const struct models *models)
+{
+    return models->prices;
 }
 
 int models_fd(const struct models *models)

@@ -9,6 +9,9 @@
 #include "base/error.h"
 #include "base/json.h"
 
+struct route;
+struct upstream;
+
 struct models;
 /* What it is made of: descriptors, of which those of keys may be no regular file: absent. */
 struct models_sources {
@@ -21,6 +24,12 @@ void models_free(struct models *models);
 /* The ports that its routes need, for those who confine it. */
 #define MODELS_PORTS_MAX 33
 size_t models_ports(const struct models *models, uint16_t ret[static MODELS_PORTS_MAX]) nonnull(1);
+
+/* What a proxy needs of it; borrowed. */
+struct upstream *models_upstream(struct models *models) nonnull(1);
+const struct route *models_route(const struct models *models, const char *name) nonnull(1, 2);
+const json_t *models_policy(const struct models *models) nonnull(1); /* NULL: nothing is allowed */
+const json_t *models_prices(const struct models *models) nonnull(1); /* NULL: none is known */
 
 int models_fd(const struct models *models) nonnull(1);
 int models_timeout_ms(const struct models *models) nonnull(1);

@@ -11,7 +11,7 @@
 #include "broker/broker_wire.h"
 
 #define TICK_MS 1000
-#define POLLS_OF_TRIAL (2 + BROKER_CLIENTS_MAX)
+#define POLLS_OF_TRIAL (3 + BROKER_CLIENTS_MAX) /* channel, listener, proxy, clients */
 #define FIRST_TRIAL 2 /* before them: the control connection, the endpoints */
 
 static void close_all(const int *fds, size_t count)
@@ -113,7 +113,44 @@ static int tell_facts(const struct server *server, const struct trial *trial, st
     return r;
 }
 
-static void obey_models(struct server *server, struct trial *trial, uint32_t kind, const int *fds,
+static int open_models(struct server *server, struct trial *trial, int *fds, size_t count,
+                       struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+    scoped(json_freep) json_t *spec = NULL;
+
+    if (count != BROKER_OPEN_FDS || trial->proxy != NULL)
+        return error_set(err, ERROR_BUG, "a trial opens models once, with three descriptors");
+    int r = fs_read_fd(fds[BROKER_TABLE], "what is allowed", BROKER_TABLE_BYTES_MAX, &text, err);
+
+    if (r == 0)
+        r = json_parse("what is allowed", buf_text(&text), text.size_bytes, &spec, err);
+    if (r == 0)
+        r = proxy_new(server->models, spec, take_fd(&fds[BROKER_LISTENER]),
+                      take_fd(&fds[BROKER_LOG]), &trial->proxy, err);
+    if (r == 0)
+        server_reply(trial, NULL, -1);
+    return r;
+}
+
+static int close_models(struct trial *trial, struct error **err)
+{
+    scoped(json_freep) json_t *result = NULL;
+    scoped(fd_closep) int fd = -1;
+
+    if (trial->proxy == NULL)
+        return error_set(err, ERROR_BUG, "no models are open");
+    result = proxy_result(trial->proxy);
+    proxy_free(trial->proxy);
+    trial->proxy = NULL;
+    int r = models_seal(result, &fd, err);
+
+    if (r == 0)
+        server_reply(trial, NULL, fd);
+    return r;
+}
+
+static void obey_models(struct server *server, struct trial *trial, uint32_t kind, int *fds,
                         size_t count)
 {
     scoped(error_freep) struct error *problem = NULL;
@@ -126,6 +163,10 @@ static void obey_models(struct server *server, struct trial *trial, uint32_t kin
         r = error_set(&problem, ERROR_BUG, "this broker speaks with no endpoint");
     else if (kind == BROKER_ASK)
         r = start_question(server, trial, fds, count, &problem);
+    else if (kind == BROKER_MODELS)
+        r = open_models(server, trial, fds, count, &problem);
+    else if (kind == BROKER_MODELS_END)
+        r = close_models(trial, &problem);
     else
         r = tell_facts(server, trial, &problem);
     if (r < 0)
@@ -147,7 +188,7 @@ static bool obey(struct server *server, struct trial *trial)
         close_all(fds, r < 0 ? 0 : count);
         return false;
     }
-    if (request.kind == BROKER_ASK || request.kind == BROKER_FACTS) {
+    if (request.kind >= BROKER_ASK) {
         obey_models(server, trial, request.kind, fds, count);
     } else if (request.kind == BROKER_OPEN) {
         (void)!open_mocks(trial, fds, count, &problem); /* said in the reply */
@@ -177,17 +218,21 @@ static void fill_polls(const struct trial *trial, struct pollfd *polls)
 {
     polls[0] = (struct pollfd){.fd = trial->channel, .events = POLLIN};
     polls[1] = (struct pollfd){.fd = has_room(trial) ? trial->listener : -1, .events = POLLIN};
+    polls[2] =
+        (struct pollfd){.fd = trial->proxy == NULL ? -1 : proxy_fd(trial->proxy), .events = POLLIN};
     for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++)
-        polls[2 + i] = (struct pollfd){.fd = trial->clients[i].fd, .events = POLLIN};
+        polls[3 + i] = (struct pollfd){.fd = trial->clients[i].fd, .events = POLLIN};
 }
 
 /* False: the trial is over. */
 static bool serve(struct server *server, struct trial *trial, const struct pollfd *polls)
 {
     for (size_t i = 0; i < BROKER_CLIENTS_MAX; i++) {
-        if (polls[2 + i].revents != 0 && trial->clients[i].fd == polls[2 + i].fd)
+        if (polls[3 + i].revents != 0 && trial->clients[i].fd == polls[3 + i].fd)
             trial_read(trial, &trial->clients[i], server->frame);
     }
+    if (trial->proxy != NULL)
+        proxy_run(trial->proxy); /* also when endpoints woke one of its connections */
     if (polls[1].revents != 0)
         (void)trial_accept(trial); /* the rest at the next look */
     return polls[0].revents == 0 || obey(server, trial);
@@ -218,6 +263,13 @@ static int patience_ms(const struct server *server)
 {
     int due_ms = server->models == NULL ? -1 : models_timeout_ms(server->models);
 
+    for (size_t i = 0; i < server->trial_count; i++) {
+        const struct proxy *proxy = server->trials[i]->proxy;
+        int proxy_ms = proxy == NULL ? -1 : proxy_timeout_ms(proxy);
+
+        if (proxy_ms >= 0 && (due_ms < 0 || proxy_ms < due_ms))
+            due_ms = proxy_ms;
+    }
     return due_ms < 0 || due_ms > TICK_MS ? TICK_MS : due_ms;
 }
 

@@ -7,6 +7,7 @@
 #include "broker/call_frame.h"
 #include "broker/mock_table.h"
 #include "broker/models.h"
+#include "broker/proxy.h"
 
 /* One that connected from a cell. */
 struct client {
@@ -24,7 +25,8 @@ struct trial {
     uint64_t log_bytes;
     struct broker_result result;
     struct client clients[BROKER_CLIENTS_MAX];
-    struct ask *ask; /* a question under way; NULL: none */
+    struct proxy *proxy; /* model endpoints for its agent; NULL: none */
+    struct ask *ask;     /* a question under way; NULL: none */
 };
 
 struct server {

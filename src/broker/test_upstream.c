@@ -20,118 +20,16 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/retry.h"
+#include "broker/test_endpoint.h"
 #include "broker/upstream.h"
 
 #define KEY "sk-test-0451"
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nRequest-Id: r7\r\n\r\n{}"
 
-/* --- the server ------------------------------------------------------------------------------- */
-
-/* A child that gives each connection the next answer, and writes down each request. */
-struct server {
-    pid_t pid;
-    uint16_t port;
-    int requests_fd; /* what it was sent, from a pipe */
-    int go_fd;       /* a byte lets it go on where an answer has a '\001' */
-};
-
-/* A whole request, head and body. */
-static void read_request(int fd, struct buf *ret)
-{
-    char chunk[4096];
-
-    for (;;) {
-        const char *head = buf_text(ret), *end = strstr(head, "\r\n\r\n");
-        const char *length = strcasestr(head, "content-length: ");
-        size_t body = length == NULL ? 0 : (size_t)strtoul(length + 16, NULL, 10);
-
-        if (end != NULL && ret->size_bytes >= (size_t)(end - head) + 4 + body)
-            return;
-        ssize_t n = read(fd, chunk, sizeof(chunk));
-
-        if (n <= 0)
-            return;
-        buf_append(ret, chunk, (size_t)n);
-    }
-}
-
-static void send_answer(int fd, const char *answer, int go_fd)
-{
-    char byte;
-
-    while (*answer != '\0') {
-        size_t length = strcspn(answer, "\001");
-
-        (void)!send(fd, answer, length, MSG_NOSIGNAL); /* it may have hung up */
-        answer += length;
-        if (*answer == '\001') {
-            (void)!read(go_fd, &byte, 1); /* the end is as good */
-            answer++;
-        }
-    }
-}
-
-static _Noreturn void serve(int listener, const char *const *answers, int requests_fd, int go_fd)
-{
-    for (; *answers != NULL; answers++) {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        scoped(buf_done) struct buf request = {0};
-
-        read_request(fd, &request);
-        (void)!write(requests_fd, buf_text(&request), request.size_bytes); /* small */
-        (void)!write(requests_fd, "\n--\n", 4);                            /* likewise */
-        send_answer(fd, *answers, go_fd);
-        (void)close(fd); /* no more is sent */
-    }
-    _exit(0);
-}
-
-static void server_start(struct server *server, const char *const *answers)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), requests[2], go[2];
-
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(listener, 16), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    assert_int_equal(pipe2(requests, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(go, O_CLOEXEC), 0);
-    server->pid = fork();
-    assert_true(server->pid >= 0);
-    if (server->pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
-        (void)close(go[1]);                     /* so that our end is the last */
-        serve(listener, answers, requests[1], go[0]);
-    }
-    (void)close(requests[1]); /* the child's */
-    (void)close(go[0]);       /* likewise */
-    (void)close(listener);    /* likewise */
-    server->port = ntohs(address.sin_port);
-    server->requests_fd = requests[0];
-    server->go_fd = go[1];
-}
-
-static void server_go(const struct server *server)
-{
-    assert_int_equal(write(server->go_fd, "x", 1), 1);
-}
-
-/* All that it was sent. */
-static void server_stop(struct server *server, struct buf *ret)
-{
-    (void)kill(server->pid, SIGKILL); /* it may have ended */
-    assert_int_equal(waitpid(server->pid, NULL, 0), server->pid);
-    if (ret != NULL)
-        assert_int_equal(fs_read_fd(server->requests_fd, "requests", 1 << 20, ret, NULL), 0);
-    (void)close(server->requests_fd); /* read */
-    (void)close(server->go_fd);       /* done */
-}
-
 /* --- one exchange ----------------------------------------------------------------------------- */
 
 struct fixture {
-    struct server server;
+    struct endpoint endpoint;
     struct keys keys;
     struct upstream *upstream;
     struct route route;
@@ -147,8 +45,8 @@ static void start(struct fixture *fixture, enum model_api api, const char *const
 
     *fixture =
         (struct fixture){.route = {.name = str_dup("r"), .key = str_dup("T_KEY"), .api = api}};
-    server_start(&fixture->server, answers);
-    fixture->route.base_url = str_format("http://127.0.0.1:%u", fixture->server.port);
+    endpoint_start(&fixture->endpoint, answers);
+    fixture->route.base_url = str_format("http://127.0.0.1:%u", fixture->endpoint.port);
     assert_int_equal(keys_parse(&fixture->keys, KEYS_ENV, "env", "T_KEY=" KEY "\n", NULL), 0);
     const struct upstream_options options = {.keys = &fixture->keys, .seed = 7};
 
@@ -158,7 +56,7 @@ static void start(struct fixture *fixture, enum model_api api, const char *const
 
 static void stop(struct fixture *fixture, struct buf *ret_requests)
 {
-    server_stop(&fixture->server, ret_requests);
+    endpoint_stop(&fixture->endpoint, ret_requests);
     upstream_free(fixture->upstream);
     keys_done(&fixture->keys);
     buf_done(&fixture->streamed);
@@ -349,7 +247,7 @@ static void a_stream_is_passed_on_as_it_comes(void **state)
     /* The rest was not sent yet. */
     assert_string_equal(buf_text(&fixture.streamed), "first");
     assert_false(fixture.ended);
-    server_go(&fixture.server);
+    endpoint_go(&fixture.endpoint);
     while (!fixture.ended)
         run_some(&fixture);
     assert_string_equal(buf_text(&fixture.streamed), "firstagain");
@@ -530,10 +428,10 @@ static void the_program_asks_for_those_who_hold_no_key(void **state)
     scoped(json_freep) json_t *facts = NULL;
     struct error *err = NULL;
     struct broker *broker = NULL;
-    struct server server;
+    struct endpoint server;
 
     (void)state;
-    server_start(&server, answers);
+    endpoint_start(&server, answers);
     scoped(fd_closep) int connection = start_program(server.port, 0600, &broker, &err);
     struct broker_question question = {.route = "r",
                                        .path = "/v1/messages",
@@ -555,7 +453,7 @@ static void the_program_asks_for_those_who_hold_no_key(void **state)
     assert_non_null(strstr(error_message(err), "'nobody'"));
     error_free(err);
     broker_free(broker);
-    server_stop(&server, &requests);
+    endpoint_stop(&server, &requests);
     assert_non_null(strstr(buf_text(&requests), "\r\nx-api-key: " KEY "\r\n"));
 }
 

@@ -276,6 +276,7 @@ void trial_end(struct trial *trial)
 void trial_free(struct trial *trial)
 {
     trial_end(trial);
+    proxy_free(trial->proxy);
     fd_closep(&trial->channel);
     json_decref(trial->tools);
     free(trial);
