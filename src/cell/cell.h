@@ -153,7 +153,8 @@ struct cell_limits {
     uint64_t file_bytes; /* RLIMIT_FSIZE, 0 = none */
     /*
      * What the programs may use, 0 = none. The cell's places are memory, too, and come on top:
-     * else a full disk would be an end by the kernel instead of ENOSPC.
+     * else a full disk would be an end by the kernel instead of ENOSPC. Programs that take the
+     * places' part for themselves are ended by the kernel at the next page after that was seen.
      */
     uint64_t memory_bytes;
     uint64_t cpu_millis; /* thousandths of a processor; 0 = all. At least CELL_CPU_MILLIS_MIN */
@@ -222,6 +223,12 @@ struct cell_receipt {
     bool has_memory;            /* the next two are known */
     uint64_t memory_peak_bytes; /* with what the cell's places held */
     uint64_t oom_kills;         /* processes that the kernel ended for want of memory */
+    /*
+     * The most that was seen of the programs' own memory and of what lay in places and shared
+     * memory, looked at every 100 ms and at the end; the kernel keeps no peak of them. 0 looks: not
+     * known.
+     */
+    uint64_t memory_looks, private_peak_bytes, shared_peak_bytes;
 };
 
 struct cell; /* one live or ended cell */

@@ -62,17 +62,8 @@ static int new_name(char *ret, const char *prefix)
 
 /* --- numbers in the kernel's files: the first one, or the one after a key */
 
-static bool read_number(int dir_fd, const char *name, const char *key, uint64_t *ret)
+static bool number_at(const char *text, const char *key, uint64_t *ret)
 {
-    char text[FILE_BYTES];
-    int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-
-    (void)close(fd); /* read only */
-    text[n < 0 ? 0 : n] = '\0';
     const char *at = key == NULL ? text : strstr(text, key);
 
     if (at == NULL)
@@ -84,6 +75,26 @@ static bool read_number(int dir_fd, const char *name, const char *key, uint64_t 
     for (*ret = 0; *at >= '0' && *at <= '9'; at++)
         *ret = *ret * 10 + (uint64_t)(*at - '0');
     return true;
+}
+
+static bool read_start(int dir_fd, const char *name, char text[static FILE_BYTES])
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, FILE_BYTES - 1);
+
+    (void)close(fd); /* read only */
+    text[n < 0 ? 0 : n] = '\0';
+    return true;
+}
+
+static bool read_number(int dir_fd, const char *name, const char *key, uint64_t *ret)
+{
+    char text[FILE_BYTES];
+
+    return read_start(dir_fd, name, text) && number_at(text, key, ret);
 }
 
 static int write_number(int dir_fd, const char *name, uint64_t value, const char *none)
@@ -402,6 +413,34 @@ int cgroup_enter(const struct cgroups *cgroups, int leaf)
             r = sys_write_file(dir, cgroups->is_unified ? "cgroup.procs" : "tasks", "0");
     }
     return r;
+}
+
+bool cgroup_look(const struct cgroups *cgroups, int leaf, uint64_t *ret_private,
+                 uint64_t *ret_shared)
+{
+    char text[FILE_BYTES];
+    int memory = leaf < 0 ? -1 : cgroups->leaves[leaf].dirs[CELL_CGROUP_MEMORY];
+
+    return memory >= 0 && read_start(memory, "memory.stat", text) &&
+           number_at(text, cgroups->is_unified ? "anon " : "\nrss ", ret_private) &&
+           number_at(text, "\nshmem ", ret_shared);
+}
+
+void cgroup_press(const struct cgroups *cgroups, int leaf, bool press)
+{
+    const struct cgroup_leaf *pressed = &cgroups->leaves[leaf];
+    int memory = pressed->dirs[CELL_CGROUP_MEMORY];
+    uint64_t value = pressed->limits[CELL_CGROUP_MEMORY];
+
+    if (press &&
+        !read_number(memory, cgroups->is_unified ? "memory.current" : "memory.usage_in_bytes", NULL,
+                     &value))
+        return;
+    /* When more is in use meanwhile, it is refused, and tried again at the next look. */
+    (void)!write_number(memory,
+                        cgroups->is_unified ? files[CELL_CGROUP_MEMORY].unified
+                                            : files[CELL_CGROUP_MEMORY].plain,
+                        value, "");
 }
 
 void cgroup_measure(const struct cgroups *cgroups, int leaf, struct cgroup_usage *ret)

@@ -62,6 +62,15 @@ must_check int cgroup_take(struct cgroups *cgroups, const struct cgroup_limits *
 int cgroup_clone_fd(const struct cgroups *cgroups, int leaf) nonnull(1);
 /* The calling process, of one thread, enters. */
 must_check int cgroup_enter(const struct cgroups *cgroups, int leaf) nonnull(1);
+/*
+ * What is in use now: memory of processes, and of files without a disk, which a cell's places are.
+ * False when that is not known.
+ */
+must_check bool cgroup_look(const struct cgroups *cgroups, int leaf, uint64_t *ret_private,
+                            uint64_t *ret_shared) nonnull(1, 3, 4);
+/* The limit of memory becomes what is in use now, so that the next page is one too many; or itself.
+ */
+void cgroup_press(const struct cgroups *cgroups, int leaf, bool press) nonnull(1);
 void cgroup_measure(const struct cgroups *cgroups, int leaf, struct cgroup_usage *ret)
     nonnull(1, 3);
 /* No process is in it any more. */

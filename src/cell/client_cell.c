@@ -193,6 +193,9 @@ int cell_end(struct cell *cell, struct cell_receipt *ret, struct error **err)
             .has_memory = reply.usage.has_memory != 0,
             .memory_peak_bytes = reply.usage.memory_peak_bytes,
             .oom_kills = reply.usage.oom_kills,
+            .memory_looks = reply.usage.looks,
+            .private_peak_bytes = reply.usage.private_peak_bytes,
+            .shared_peak_bytes = reply.usage.shared_peak_bytes,
         };
         cell->ended = true;
         cell->workspace_empty = reply.workspace_empty != 0;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #define PROC_NAME_BYTES 24
+#define LOOK_MS 100 /* between two looks at what cells have of memory */
+#define NS_IN_MS UINT64_C(1000000)
 
 static void close_fd(int *fd)
 {
@@ -467,6 +469,52 @@ static bool is_empty(const struct workspace *workspace)
     return fd >= 0 && sys_dir_is_empty(fd);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * Of the limit a part is for the cell's places: programs that take it for themselves are over
+ * theirs. Then the limit is what is in use, until they are not.
+ */
+static void look_at_memory(const struct cgroups *cgroups, struct server_cell *cell)
+{
+    uint64_t own, shared, most = cell->limits.memory_bytes;
+
+    if (!cgroup_look(cgroups, cell->leaf, &own, &shared))
+        return;
+    cell->usage.looks++;
+    cell->usage.private_peak_bytes = larger(cell->usage.private_peak_bytes, own);
+    cell->usage.shared_peak_bytes = larger(cell->usage.shared_peak_bytes, shared);
+    bool press = most > 0 && own > most;
+
+    if (press || cell->is_pressed)
+        cgroup_press(cgroups, cell->leaf, press);
+    cell->is_pressed = press;
+}
+
+static int look(struct server *server)
+{
+    struct native *native = server->state;
+    uint64_t now = sys_now_ns();
+    bool is_due = now >= native->look_ns;
+    int wait = -1;
+
+    for (struct server_cell *cell = server->cells; cell != NULL; cell = cell->next) {
+        if (cell->leaf < 0)
+            continue;
+        if (is_due)
+            look_at_memory(&native->cgroups, cell);
+        wait = LOOK_MS;
+    }
+    if (is_due)
+        native->look_ns = now + LOOK_MS * NS_IN_MS;
+    else if (wait >= 0)
+        wait = (int)((native->look_ns - now) / NS_IN_MS) + 1;
+    return wait;
+}
+
 static void ended(struct server *server, struct server_cell *cell)
 {
     struct native *native = server->state;
@@ -475,6 +523,9 @@ static void ended(struct server *server, struct server_cell *cell)
     cell->workspace_empty = is_empty(cell->workspace);
     if (cell->leaf < 0)
         return;
+    look_at_memory(&native->cgroups, cell);
+    if (cell->is_pressed)
+        cgroup_press(&native->cgroups, cell->leaf, false);
     cgroup_measure(&native->cgroups, cell->leaf, &usage);
     cell->usage.has_memory = usage.has_memory;
     cell->usage.memory_peak_bytes = usage.memory_peak_bytes;
@@ -496,5 +547,10 @@ static int limit(struct server *server, const int *fds, uint64_t *ret_limits)
     return r;
 }
 
-const struct server_driver native_driver = {
-    .start = start, .exec = exec, .inspect = inspect, .drop = drop, .ended = ended, .limit = limit};
+const struct server_driver native_driver = {.start = start,
+                                            .exec = exec,
+                                            .inspect = inspect,
+                                            .drop = drop,
+                                            .ended = ended,
+                                            .limit = limit,
+                                            .look = look};

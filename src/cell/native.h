@@ -11,6 +11,7 @@ struct native {
     struct lease_pool pool; /* tier A */
     struct cgroups cgroups; /* of cells; none until the client names directories */
     int proc_fd;            /* the host's /proc */
+    uint64_t look_ns;       /* when memory is looked at next */
 };
 
 extern const struct server_driver native_driver;

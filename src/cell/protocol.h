@@ -200,6 +200,7 @@ struct wire_usage {
     uint64_t cpu_us;
     uint64_t has_memory;
     uint64_t memory_peak_bytes, oom_kills;
+    uint64_t looks, private_peak_bytes, shared_peak_bytes; /* the most that was seen in them */
 };
 
 struct message {

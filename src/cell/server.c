@@ -258,6 +258,15 @@ static void end_everything(struct server *server)
         server_close_connection(server, server->connections);
 }
 
+/* How long the loop may sleep, in ms; -1: for good. */
+static int patience(struct server *server)
+{
+    int look = server->driver->look == NULL ? -1 : server->driver->look(server);
+    int press = server_press(server);
+
+    return look < 0 || (press >= 0 && press < look) ? press : look;
+}
+
 int server_run(struct server *server, int control_fd)
 {
     server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -275,7 +284,7 @@ int server_run(struct server *server, int control_fd)
     while (!server->is_closing || server->cells != NULL) {
         struct epoll_event event;
         /* One event at a time: handling it may free what another one is about. */
-        int n = epoll_wait(server->epoll_fd, &event, 1, server_press(server));
+        int n = epoll_wait(server->epoll_fd, &event, 1, patience(server));
 
         if (n < 0 && errno != EINTR)
             return -errno;

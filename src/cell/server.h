@@ -91,6 +91,7 @@ struct server_cell {
     pid_t init_pid;
     bool identity_root; /* its programs are root of a user namespace */
     bool ptrace_denied, layered, workspace_empty;
+    bool is_pressed; /* native: its programs have more memory than they may */
     struct cell_limits limits;
     int leaf; /* native: its cgroup, -1: none */
     struct wire_usage usage;
@@ -132,6 +133,8 @@ struct server_driver {
     /* Takes directories for cgroups; *ret_limits says what they limit. NULL: nothing of the kind.
      */
     int (*limit)(struct server *server, const int *fds, uint64_t *ret_limits);
+    /* From time to time; says in how many ms at the latest again, -1: not at all. NULL: nothing. */
+    int (*look)(struct server *server);
     /*
      * The children of EXEC end when told to, as inits do. Others are not told: a child that ends
      * with a word unread resets its channel, and its own last word is lost.

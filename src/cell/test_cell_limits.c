@@ -78,6 +78,49 @@ static void ends_a_program_that_takes_too_much_memory(void **state)
     assert_in_range(receipt.memory_peak_bytes, 32 * MIB, 36 * MIB);
 }
 
+/* Memory of its own, within what the limit adds for places; then more of it, a little at a time. */
+static void ends_a_program_that_takes_the_places_part(void **state)
+{
+    const struct cell_limits limits = {.memory_bytes = 32 * MIB, .disk_bytes = 64 * MIB};
+    struct cell_receipt receipt;
+    struct cell_exit exit;
+
+    (void)state;
+    if (lacks(CELL_CGROUP_MEMORY))
+        return;
+    scoped(mem_freep) char *text =
+        run("exec perl -e '$x = \"x\" x 60000000; for (1 .. 500) { push @y, \"y\" x 50000; "
+            "select undef, undef, undef, 0.02 } print length($x)'",
+            &limits, &receipt, &exit);
+
+    assert_string_equal(text, "");
+    assert_int_equal(exit.term_signal, SIGKILL);
+    assert_int_equal(receipt.oom_kills, 1);
+    assert_true(receipt.memory_looks > 1);
+    assert_in_range(receipt.private_peak_bytes, 32 * MIB, 90 * MIB);
+    assert_in_range(receipt.shared_peak_bytes, 0, MIB);
+}
+
+static void places_may_take_it(void **state)
+{
+    const struct cell_limits limits = {.memory_bytes = 32 * MIB, .disk_bytes = 64 * MIB};
+    struct cell_receipt receipt;
+
+    (void)state;
+    if (lacks(CELL_CGROUP_MEMORY))
+        return;
+    scoped(mem_freep) char *text =
+        run("head -c 60000000 /dev/zero >/tmp/x; perl -e 'for (1 .. 20) { push @y, \"y\" x 50000; "
+            "select undef, undef, undef, 0.02 }'; stat -c %s /tmp/x",
+            &limits, &receipt, NULL);
+
+    assert_string_equal(text, "60000000\n");
+    assert_int_equal(receipt.oom_kills, 0);
+    assert_true(receipt.memory_looks > 1);
+    assert_in_range(receipt.shared_peak_bytes, 57 * MIB, 64 * MIB);
+    assert_in_range(receipt.private_peak_bytes, 0, 32 * MIB);
+}
+
 static void memory_is_there_without_a_limit(void **state)
 {
     const struct cell_limits limits = {.disk_bytes = MIB};
@@ -243,6 +286,8 @@ static int run_groups(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(ends_a_program_that_takes_too_much_memory),
+        TEST(ends_a_program_that_takes_the_places_part),
+        TEST(places_may_take_it),
         TEST(memory_is_there_without_a_limit),
         TEST(a_full_disk_is_no_want_of_memory),
         TEST(limits_the_further_programs_with_the_first),

@@ -90,10 +90,16 @@ json_t *limits_used_json(const struct cell_receipt *receipt)
 {
     json_t *json = json_object();
     bool known = receipt->has_memory;
+    /* The last look is at a cell without programs. */
+    bool looked = known && receipt->memory_looks > 1;
 
     json_put_int(json, "cpu_ms", (int64_t)(receipt->cpu_us / 1000));
     json_put(json, "memory_peak_bytes",
              known ? json_integer((json_int_t)receipt->memory_peak_bytes) : json_null());
+    json_put(json, "memory_private_peak_bytes",
+             looked ? json_integer((json_int_t)receipt->private_peak_bytes) : json_null());
+    json_put(json, "memory_shared_peak_bytes",
+             looked ? json_integer((json_int_t)receipt->shared_peak_bytes) : json_null());
     json_put(json, "oom_kills", known ? json_integer((json_int_t)receipt->oom_kills) : json_null());
     return json;
 }

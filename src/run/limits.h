@@ -19,5 +19,5 @@ json_t *limits_json(const struct monitor_facts *facts, const struct task_limits 
     nonnull(1, 2);
 /* Variables by which runtimes keep within the memory; for the start of an environment. */
 void limits_env(const struct task_limits *limits, struct str_list *env) nonnull(1, 2);
-/* Processor time, peak of memory and ends for want of it; null where the machine does not tell. */
+/* Processor time, peaks of memory and ends for want of it; null where the machine does not tell. */
 json_t *limits_used_json(const struct cell_receipt *receipt) nonnull(1);
