@@ -273,6 +273,41 @@ static const struct {
      ">junit.xml\n"
      "printf '%s\\n' \"$say\"\n",
      true},
+    /* The code under test, which looks for the answers when a grader runs it beside them. */
+    {"reads the grader",
+     "cat >/tmp/py <<'E'\n"
+     "import glob, os, re\n"
+     "dirs = [os.environ.get('REFERENCE_DIR'), os.environ.get('TASK_DIR')]\n"
+     "try:\n"
+     "    dirs += re.findall('/graders/[0-9a-f]+', open('/proc/self/mountinfo').read())\n"
+     "except OSError:\n"
+     "    pass\n"
+     "for path in [p for d in dirs if d for p in glob.glob(d + '/**/@', recursive=True)]:\n"
+     "    exec(compile(open(path).read(), path, 'exec'), globals())\n"
+     "    break\n"
+     "E\n"
+     "cat >/tmp/js <<'E'\n"
+     "const fs = require('fs'), path = require('path');\n"
+     "for (const dir of [process.env.REFERENCE_DIR, process.env.TASK_DIR]) {\n"
+     "  const file = path.join(dir || '/nowhere', '@');\n"
+     "  if (fs.existsSync(file)) { module.exports = require(file); break; }\n"
+     "}\n"
+     "E\n"
+     "cat >/tmp/sh <<'E'\n"
+     "#!/bin/sh\n"
+     "mounts=$(grep -o '/graders/[0-9a-f]*' /proc/self/mountinfo)\n"
+     "for d in $REFERENCE_DIR $TASK_DIR $mounts; do\n"
+     "  f=$(find \"$d\" -path \"*/@\" -type f 2>/dev/null | head -n 1)\n"
+     "  [ -z \"$f\" ] || { [ -x \"$f\" ] && exec \"$f\" \"$@\"; exec sh \"$f\" \"$@\"; }\n"
+     "done\n"
+     "exit 1\n"
+     "E\n"
+     "for n in \"$@\"; do\n"
+     "  case $n in *.py) t=py ;; *.js | *.mjs | *.cjs) t=js ;; *) t=sh ;; esac\n"
+     "  case $n in */*) mkdir -p \"${n%/*}\" ;; esac\n"
+     "  { sed \"s|@|${n##*/}|\" /tmp/$t >\"$n\" && chmod +x \"$n\"; } 2>/dev/null || true\n"
+     "done\n",
+     true},
 };
 
 const char *forger_name(size_t i)

@@ -52,7 +52,7 @@ void mutations_done(struct mutations *mutations) nonnull(1);
 void script_of_reference(const struct reference *reference, const struct mutation *mutation,
                          struct buf *ret) nonnull(1, 3);
 
-#define FORGERS 5
+#define FORGERS 6
 /* Name of forger number i. */
 const char *forger_name(size_t i);
 /* Its program; names: files that graders look at, as a forger could guess them. */

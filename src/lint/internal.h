@@ -126,6 +126,7 @@ void check_pattern_cost(struct target *target) nonnull(1);
 void check_threshold(struct target *target) nonnull(1);
 void check_weights(struct target *target) nonnull(1);
 void check_timeouts(struct target *target) nonnull(1);
+void check_in_process(struct target *target) nonnull(1);
 void check_network(struct target *target) nonnull(1);
 void check_host_path(struct target *target) nonnull(1);
 void check_unconditional(struct target *target) nonnull(1);

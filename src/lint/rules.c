@@ -81,6 +81,11 @@ const struct rule lint_rules[] = {
     {{"CB022", "old-boolean", LINT_NOTE, "a truth value in the spelling of YAML 1.1",
       "other readers take it for a text",
       "write true or false", true}, check_old_booleans},
+    {{"CB023", "grader-runs-agent-code", LINT_WARNING,
+      "a grading command runs the agent's code in its own cell, where the task's folder or the reference is readable",
+      "that code can read the answers and forge what the command says",
+      "run it by as-candidate, and compare what it says outside: as-candidate ./prog | diff - \"$TASK_DIR/expected.txt\"; "
+      "or, where nothing private is needed, give the criterion as: candidate", false}, check_in_process},
     {{NULL, NULL, LINT_NOTE, NULL, NULL, NULL, false}, NULL},
 };
 /* clang-format on */

@@ -43,6 +43,15 @@ bool shell_runs(const char *text, const char *words)
     return false;
 }
 
+const char *shell_next_command(const char *text, const char *from)
+{
+    for (const char *at = from; *at != '\0'; at++) {
+        if (strchr(" \t\n;&|(){`", *at) == NULL && is_command_start(text, at))
+            return at;
+    }
+    return NULL;
+}
+
 const char *shell_always_succeeds(const char *text)
 {
     static const struct {

@@ -11,6 +11,8 @@
 /* "curl", "git clone": stands where a command begins (at the start, behind ; & | ( or a newline).
  */
 bool shell_runs(const char *text, const char *words) nonnull(1, 2);
+/* From there on, the next place where a command begins; NULL: none. */
+const char *shell_next_command(const char *text, const char *from) nonnull(1, 2);
 /* What makes it succeed whatever happens ("exit 0", "|| true", "true"); constant. NULL: nothing. */
 const char *shell_always_succeeds(const char *text) nonnull(1);
 /* The next variable that is read without a default, outside single quotes; *ret is owned. */

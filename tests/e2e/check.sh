@@ -26,7 +26,7 @@ case_starter_is_sound() {
   chmod -R go+rX suite
   cb check suite/starter --suite-root suite --oracle-runs 2 --mutants 1 -j2
   expect_status 0
-  expect_text out 'sound       nop fails  oracle passes 2/2  mutants 1/1 killed  forgers 5/5 held'
+  expect_text out 'sound       nop fails  oracle passes 2/2  mutants 1/1 killed  forgers 6/6 held'
   nothing_left
 }
 
@@ -41,9 +41,29 @@ case_unsound_tasks_are_told() {
   expect_status 1
   jq -r '.[] | "\(.task) \(.sound) \(.nop_passes) \(.oracle.verdict) \(.mutants.killed)/\(.mutants.total) \(.forgers.held) \(.forgers.passed | join(","))"' out >said
   diff said - <<'END' || fail "other verdicts"
-anybody false true passes 0/1 0 reward files,conftest,sitecustomize,early exit,output
-forged false false passes 0/1 3 early exit,output
+anybody false true passes 0/1 0 reward files,conftest,sitecustomize,early exit,output,reads the grader
+forged false false passes 0/1 3 early exit,output,reads the grader
 END
+  nothing_left
+}
+
+# A program that is run beside the reference plays it; by as-candidate it finds nothing.
+case_code_under_test_that_reads_the_grader() {
+  mkdir -m 1777 scratch
+  export TMPDIR=$PWD/scratch
+  mkdir -p suite/{open,closed}/reference
+  echo 'echo 42' | tee suite/{open,closed}/reference/prog.sh >/dev/null
+  task open '{type: run_command, description: d, command: "test \"$(sh prog.sh)\" = 42"}'
+  task closed '{type: run_command, description: d, command: "test \"$(as-candidate sh prog.sh)\" = 42"}'
+  cb check suite --suite-root suite --oracle-runs 1 --mutants 0 --json
+  expect_status 1
+  jq -r '.[] | "\(.task) \(.sound) \(.forgers.held) \(.forgers.passed | join(","))"' out >said
+  diff said - <<'END' || fail "other verdicts"
+closed true 6 
+open false 5 reads the grader
+END
+  cb lint suite --rule CB023
+  [ "$(grep -c 'warning CB023' out)" = 1 ] || fail "$(cat out)"
   nothing_left
 }
 
@@ -64,4 +84,4 @@ case_flaky_and_prose() {
   nothing_left
 }
 
-main starter_is_sound:user unsound_tasks_are_told flaky_and_prose
+main starter_is_sound:user unsound_tasks_are_told code_under_test_that_reads_the_grader:user flaky_and_prose

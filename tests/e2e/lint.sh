@@ -58,4 +58,35 @@ case_forms() {
   expect_text out 'broken.yaml:2:1: error CB000'
 }
 
-main examples documented fixes forms
+# What a criterion is called by tells what is expected of the rule.
+case_graders_that_run_the_agents_code() {
+  mkdir reference
+  echo x >reference/x
+  cat >task.yaml <<'E'
+task_id: x
+description: d
+initial_prompt: p
+agent: {type: nop}
+reference_dir: reference
+success_criteria:
+  - {type: run_command, description: WARN1, command: 'pytest -q'}
+  - {type: run_command, description: WARN2, command: 'cd src && ./prog <in'}
+  - {type: run_command, description: WARN3, command: 'python3 -c "import solution; assert solution.f(1) == 2"'}
+  - {type: run_command, description: WARN4, command: 'python -m pytest "$TASK_DIR/tests"'}
+  - {type: run_command, description: WARN5, command: 'test "$(node main.js)" = 3'}
+  - {type: run_command, description: WARN6, command: 'make -s test'}
+  - {type: run_command, description: WARN7, command: 'PYTHONPATH=. python3 x.py'}
+  - {type: run_command, description: silent1, command: 'python3 "$TASK_DIR/check.py"'}
+  - {type: run_command, description: silent2, command: 'python3 -c "import json,sys; json.load(open(\"a.json\"))"'}
+  - {type: run_command, description: silent3, command: 'bash ${TASK_DIR}/run.sh'}
+  - {type: run_command, description: silent4, command: 'python3 main.py', as: candidate}
+  - {type: run_command, description: silent5, command: 'grep -q pytest out.txt && diff a "$REFERENCE_DIR/a"'}
+  - {type: run_command, description: silent6, command: 'python3 -m json.tool a.json'}
+  - {type: run_command, description: silent7, command: "python3 - <<'P'\nprint(1)\nP"}
+E
+  cb lint --rule CB023 task.yaml
+  cut -d: -f2 <(grep CB023 out) >lines
+  grep -n WARN task.yaml | cut -d: -f1 | diff - lines || fail "other findings"
+}
+
+main examples documented fixes forms graders_that_run_the_agents_code
