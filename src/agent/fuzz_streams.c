@@ -2,6 +2,7 @@
  * What a CLI prints, read by every format: how it arrives makes no difference, what was taken can
  * be written and read back, and a call always has a tool.
  */
+#include "agent/atif.h"
 #include "agent/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,6 +40,11 @@ static void check(enum stream_kind kind, const char *text, size_t size)
     event_log_write(&b, &pieces);
     ASSERT(strcmp(buf_text(&a), buf_text(&b)) == 0);
 
+    /* Whatever was printed is a trajectory of at least one step. */
+    scoped(json_freep) json_t *trajectory = atif_export(
+        &whole, &(struct atif_about){.agent = "fuzz", .prompt = "", .trial = "default/t/00"});
+
+    ASSERT(json_array_size(json_get_array(trajectory, "steps")) > 0);
     ASSERT(event_log_read("events", buf_text(&a), a.size_bytes, &again, NULL) == 0);
     event_log_write(&c, &again);
     ASSERT(strcmp(buf_text(&a), buf_text(&c)) == 0);

@@ -74,6 +74,13 @@ const char *stream_session(const struct stream *stream)
 
 /* --- what readers say ------------------------------------------------------------------------ */
 
+int64_t stream_count(const json_t *object, const char *key)
+{
+    int64_t count = json_get_int(object, key, 0);
+
+    return count < 0 ? 0 : count > STREAM_TOKENS_MAX ? STREAM_TOKENS_MAX : count;
+}
+
 const char *stream_name(struct stream *stream, const json_t *value)
 {
     if (!json_is_string(value))

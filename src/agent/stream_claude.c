@@ -98,10 +98,10 @@ static void take_result(struct stream *stream, const json_t *object)
 
     if (usage != NULL)
         stream_use(stream, &(struct stream_tokens){
-                               .input = json_get_int(usage, "input_tokens", 0),
-                               .cache_read = json_get_int(usage, "cache_read_input_tokens", 0),
-                               .cache_write = json_get_int(usage, "cache_creation_input_tokens", 0),
-                               .output = json_get_int(usage, "output_tokens", 0),
+                               .input = stream_count(usage, "input_tokens"),
+                               .cache_read = stream_count(usage, "cache_read_input_tokens"),
+                               .cache_write = stream_count(usage, "cache_creation_input_tokens"),
+                               .output = stream_count(usage, "output_tokens"),
                            });
     stream_finish(stream, is_error, message != NULL ? message : json_get_text(object, "subtype"));
 }

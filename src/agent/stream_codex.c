@@ -100,17 +100,16 @@ static void take_item(struct stream *stream, const json_t *item, bool is_complet
 
 static void take_usage(struct stream *stream, const json_t *usage)
 {
-    int64_t cached = json_get_int(usage, "cached_input_tokens", 0);
+    int64_t cached = stream_count(usage, "cached_input_tokens");
 
     if (usage != NULL)
-        stream_use_total(stream,
-                         &(struct stream_tokens){
-                             .input = json_get_int(usage, "input_tokens", 0) - cached,
-                             .cache_read = cached,
-                             .cache_write = json_get_int(usage, "cache_write_input_tokens", 0),
-                             .output = json_get_int(usage, "output_tokens", 0),
-                             .reasoning = json_get_int(usage, "reasoning_output_tokens", 0),
-                         });
+        stream_use_total(stream, &(struct stream_tokens){
+                                     .input = stream_count(usage, "input_tokens") - cached,
+                                     .cache_read = cached,
+                                     .cache_write = stream_count(usage, "cache_write_input_tokens"),
+                                     .output = stream_count(usage, "output_tokens"),
+                                     .reasoning = stream_count(usage, "reasoning_output_tokens"),
+                                 });
 }
 
 static void read_object(struct stream *stream, const json_t *object)

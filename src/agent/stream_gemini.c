@@ -40,10 +40,10 @@ static void take_tool_result(struct stream *stream, const json_t *object)
 static void take_result(struct stream *stream, const json_t *object)
 {
     const json_t *stats = json_get_object(object, "stats");
-    int64_t input = json_get_int(stats, "input_tokens", 0);
-    int64_t output = json_get_int(stats, "output_tokens", 0);
-    int64_t cached = json_get_int(stats, "cached", 0);
-    int64_t total = json_get_int(stats, "total_tokens", 0);
+    int64_t input = stream_count(stats, "input_tokens");
+    int64_t output = stream_count(stats, "output_tokens");
+    int64_t cached = stream_count(stats, "cached");
+    int64_t total = stream_count(stats, "total_tokens");
     int64_t thoughts = total > input + output ? total - input - output : 0;
     bool is_error = !str_equal(json_get_text(object, "status"), "success");
 

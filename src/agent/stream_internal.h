@@ -41,6 +41,9 @@ struct stream_format {
 extern const struct stream_format stream_claude, stream_codex, stream_gemini, stream_opencode,
     stream_pi;
 
+#define STREAM_TOKENS_MAX ((int64_t)1 << 40) /* of one figure: no sum of them leaves its type */
+/* A figure out of a line, 0 when there is none. */
+int64_t stream_count(const json_t *object, const char *key) nonnull(2);
 /* A short text out of a line, borrowed. NULL when there is none; a long one is complained about. */
 const char *stream_name(struct stream *stream, const json_t *value) nonnull(1);
 void stream_keep(char **place, const char *text) nonnull(1);

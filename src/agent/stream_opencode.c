@@ -32,14 +32,14 @@ static void take_step_end(struct stream *stream, const json_t *part)
     const json_t *cache = json_get_object(tokens, "cache");
 
     if (tokens != NULL)
-        stream_use(stream, &(struct stream_tokens){
-                               .input = json_get_int(tokens, "input", 0),
-                               .cache_read = json_get_int(cache, "read", 0),
-                               .cache_write = json_get_int(cache, "write", 0),
-                               .output = json_get_int(tokens, "output", 0) +
-                                         json_get_int(tokens, "reasoning", 0),
-                               .reasoning = json_get_int(tokens, "reasoning", 0),
-                           });
+        stream_use(stream,
+                   &(struct stream_tokens){
+                       .input = stream_count(tokens, "input"),
+                       .cache_read = stream_count(cache, "read"),
+                       .cache_write = stream_count(cache, "write"),
+                       .output = stream_count(tokens, "output") + stream_count(tokens, "reasoning"),
+                       .reasoning = stream_count(tokens, "reasoning"),
+                   });
     if (!str_equal(json_get_text(part, "reason"), "tool-calls"))
         stream_finish(stream, false, NULL);
 }

@@ -23,10 +23,10 @@ static void take_assistant(struct stream *stream, const json_t *message)
     }
     if (usage != NULL)
         stream_use(stream, &(struct stream_tokens){
-                               .input = json_get_int(usage, "input", 0),
-                               .cache_read = json_get_int(usage, "cacheRead", 0),
-                               .cache_write = json_get_int(usage, "cacheWrite", 0),
-                               .output = json_get_int(usage, "output", 0),
+                               .input = stream_count(usage, "input"),
+                               .cache_read = stream_count(usage, "cacheRead"),
+                               .cache_write = stream_count(usage, "cacheWrite"),
+                               .output = stream_count(usage, "output"),
                            });
     /* A later answer that is whole takes back what an earlier one, tried again, had said. */
     stream->outcome.is_error = false;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "agent/agent.h"
+#include "agent/atif.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
@@ -291,6 +292,29 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
     return 0;
 }
 
+/* The same events in the form that other harnesses read. */
+static int save_trajectory(const struct trial_job *job, const struct trial_record *record,
+                           const struct event_log *events, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+
+    scoped(buf_done) struct buf text = {0};
+    scoped(json_freep) json_t *json = atif_export(events, &(struct atif_about){
+                                                              .agent = record->agent.type,
+                                                              .model = record->agent.model,
+                                                              .prompt = public_half->prompt,
+                                                              .trial = job->trial_id,
+                                                          });
+
+    json_write_pretty(&text, json);
+    return fs_write_atomic(job->dir_fd, "trajectory.json",
+                           &(struct fs_content){buf_text(&text), text.size_bytes, 0600, FS_NO_SYNC},
+                           err);
+}
+
 static int save_agent(const struct trial_job *job, struct trial_record *record,
                       struct agent_run *run, const struct agent_output *output, struct error **err)
 {
@@ -308,9 +332,10 @@ static int save_agent(const struct trial_job *job, struct trial_record *record,
     record->agent.turns = event_log_turns(&run->events);
     record->agent.tool_calls = event_log_tool_calls(&run->events);
     event_log_write(&lines, &run->events);
-    return fs_write_atomic(
-        job->dir_fd, "events.jsonl",
-        &(struct fs_content){buf_text(&lines), lines.size_bytes, 0600, FS_NO_SYNC}, err);
+    r = fs_write_atomic(job->dir_fd, "events.jsonl",
+                        &(struct fs_content){buf_text(&lines), lines.size_bytes, 0600, FS_NO_SYNC},
+                        err);
+    return r < 0 ? r : save_trajectory(job, record, &run->events, err);
 }
 
 static void output_done(struct agent_output *output)

@@ -89,6 +89,8 @@ def check_run(schemas, directory, label):
         schemas.check('trial', f'{where}/trial.json', load(os.path.join(folder, 'trial.json')))
         if 'events.jsonl' in names:
             check_lines(schemas, 'event', f'{where}/events.jsonl', os.path.join(folder, 'events.jsonl'))
+        if 'trajectory.json' in names:
+            schemas.check('trajectory', f'{where}/trajectory.json', load(os.path.join(folder, 'trajectory.json')))
         if 'changes.json' in names:
             schemas.check('changes', f'{where}/changes.json', load(os.path.join(folder, 'changes.json')))
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "agent/atif.h"
 #include "agent/events.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -69,8 +70,20 @@ static int emit_events(int trial_fd, struct error **err)
     event_reader_end(reader);
     event_log_add(&log, EVENT_AGENT_END, EVENT_SELF_REPORTED)->agent = str_dup("script");
     event_log_write(&text, &log);
-    return fs_write_atomic(trial_fd, "events.jsonl",
-                           &(struct fs_content){text.data, text.size_bytes, 0600, FS_NO_SYNC}, err);
+
+    scoped(json_freep) json_t *trajectory = atif_export(
+        &log, &(struct atif_about){.agent = "script", .prompt = "do it", .trial = "default/t/00"});
+    scoped(buf_done) struct buf whole = {0};
+
+    json_write_pretty(&whole, trajectory);
+    int r =
+        fs_write_atomic(trial_fd, "events.jsonl",
+                        &(struct fs_content){text.data, text.size_bytes, 0600, FS_NO_SYNC}, err);
+
+    return r < 0 ? r
+                 : fs_write_atomic(
+                       trial_fd, "trajectory.json",
+                       &(struct fs_content){whole.data, whole.size_bytes, 0600, FS_NO_SYNC}, err);
 }
 
 static int emit_trial(struct run_dir *run, struct run_trials *trials, size_t i, struct error **err)
