@@ -9,6 +9,7 @@
 #define LINE_BYTES_MAX ((size_t)4 << 20)
 #define REGEXES_MAX 64
 #define EXAMPLE_BYTES_MAX 120
+#define SEEN_MAX 8 /* calls that are told of where those that are meant are missing */
 
 /* --- configuration --------------------------------------------------------------------------- */
 
@@ -129,12 +130,15 @@ struct counting {
     struct regexes regexes;
     size_t lines, calls;
     struct buf examples;
+    struct buf seen; /* the first calls that are not meant */
+    size_t seen_count;
 };
 
 static void counting_done(struct counting *counting)
 {
     regexes_done(&counting->regexes);
     buf_done(&counting->examples);
+    buf_done(&counting->seen);
 }
 
 /* Its arguments; borrowed from the line. False: the line tells of no call. */
@@ -156,26 +160,27 @@ static bool args_of(const json_t *line, const char *tool, const char ***ret, siz
             return false;
         args[i] = json_string_value(item);
     }
-    /* Some mocks write what they were called by as well. */
-    if (count > 0 && strcmp(path_base(args[0]), tool) == 0) {
+    /* Some mocks write what they were called by as well. Our own log, which has the folder, does
+     * not: there "npm npm" is a call with one argument. */
+    if (count > 0 && json_object_get(line, "cwd") == NULL &&
+        strcmp(path_base(args[0]), tool) == 0) {
         memmove(args, args + 1, (count - 1) * sizeof(*args));
         (*ret_count)--;
     }
     return true;
 }
 
-static void add_example(struct counting *counting, const char *tool, const struct call_args *args)
+static void add_call(struct buf *to, const char *word, const char *tool,
+                     const struct call_args *args)
 {
     scoped(buf_done) struct buf text = {0};
 
     buf_text_append(&text, tool);
     for (size_t i = 0; i < args->count; i++)
         buf_format(&text, " %s", args->items[i]);
-    if (counting->examples.size_bytes > 0)
-        return;
-    buf_text_append(&counting->examples, "for example: ");
-    details_quote(&counting->examples, buf_text(&text), text.size_bytes, EXAMPLE_BYTES_MAX);
-    buf_char(&counting->examples, '\n');
+    buf_text_append(to, word);
+    details_quote(to, buf_text(&text), text.size_bytes, EXAMPLE_BYTES_MAX);
+    buf_char(to, '\n');
 }
 
 /* False: the line makes no sense. */
@@ -193,13 +198,16 @@ static int count_line(struct counting *counting, const char *text, size_t size, 
     const char *tool = json_get_text(line, "tool");
 
     *ret_sense = args_of(line, tool, &args, &count);
-    if (!*ret_sense || (counting->tool != NULL && strcmp(counting->tool, tool) != 0))
+    if (!*ret_sense)
         return 0;
     const struct call_args call = {args, count};
-    int r = call_matches(counting->params, &call, &regex, err);
+    bool is_other = counting->tool != NULL && strcmp(counting->tool, tool) != 0;
+    int r = is_other ? 0 : call_matches(counting->params, &call, &regex, err);
 
     if (r == 1 && counting->calls++ == 0)
-        add_example(counting, tool, &call);
+        add_call(&counting->examples, "for example: ", tool, &call);
+    if (r == 0 && counting->seen_count++ < SEEN_MAX)
+        add_call(&counting->seen, "seen: ", tool, &call);
     return r < 0 ? r : 0;
 }
 
@@ -244,6 +252,12 @@ static void tell(const struct counting *counting, struct buf *details)
     else
         buf_format(details, "%lld to %lld\n", (long long)least, (long long)most);
     buf_append(details, buf_text(&counting->examples), counting->examples.size_bytes);
+    if ((int64_t)counting->calls >= least)
+        return;
+    /* Too few: what was called instead. */
+    buf_append(details, buf_text(&counting->seen), counting->seen.size_bytes);
+    if (counting->seen_count > SEEN_MAX)
+        buf_format(details, "and %zu more\n", counting->seen_count - SEEN_MAX);
 }
 
 int cli_called_evaluate(const struct criterion *criterion, const struct grade_input *input,

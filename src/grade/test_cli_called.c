@@ -26,6 +26,8 @@ static const struct {
     {"numbers.jsonl", "{\"tool\":\"uip\",\"argv\":[1]}\n"},
     {"cut.jsonl", CALLS "{\"cut\": true}\n"},
     {"names.jsonl", "{\"tool\":\"uip\",\"argv\":[\"/m/uip\",\"list\"]}"},
+    {"own.jsonl", "{\"tool\":\"npm\",\"cwd\":\"/workspace\",\"argv\":[\"npm\"],\"exit\":0}\n"},
+    {"many.jsonl", CALLS CALLS CALLS CALLS},
     {"slow.jsonl", "{\"tool\":\"uip\",\"argv\":[\"--n\","
                    "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!\"]}\n"},
 };
@@ -94,6 +96,12 @@ static void counts_the_calls_that_are_meant(void **state)
         {"{\"log\":\"numbers.jsonl\",\"max_count\":0}", 0, "line 1"},
         {"{\"log\":\"cut.jsonl\",\"verb\":\"delete\",\"max_count\":0}", 0, "line 4"},
         {"{\"log\":\"names.jsonl\",\"verb\":\"list\"}", 1, "1 of 1"},
+        /* Our own log has the arguments alone, also where one is the program's name. */
+        {"{\"log\":\"own.jsonl\",\"verb\":\"npm\"}", 1, "1 of 1"},
+        /* Too few calls: what there was is told, of it so much. */
+        {"{\"tool\":\"uip\",\"verb\":\"put\"}", 0,
+         "at least 1\nseen: 'uip list --output json'\nseen: 'uip get 7'\nseen: 'other list'"},
+        {"{\"log\":\"many.jsonl\",\"verb\":\"put\"}", 0, "seen: 'uip get 7'\nand 4 more"},
     };
 
     (void)state;

@@ -183,8 +183,6 @@ static void criterion_row(const struct page *page, const struct trial_record *re
     size_t type = type_columns(record);
 
     criterion_score(&score, criterion);
-    if (!criterion->gating)
-        buf_text_append(&score, " (informational)");
 
     size_t taken = 7 + digits(record->criterion_count) + type + GAP + raw_columns(buf_text(&score));
     size_t room = page->columns > taken + 12 ? page->columns - taken : 12;

@@ -408,6 +408,23 @@ static void a_fence_cannot_be_closed_from_inside(void **state)
     assert_non_null(strstr(buf_text(&buf), "\n`````text\nx\n````\n# out\n```\n`````\n"));
 }
 
+/* What gates nothing must not look like what the trial failed by, in no report. */
+static void an_informational_criterion_says_so_everywhere(void **state)
+{
+    (void)state;
+    scoped(run_trials_done) struct run_trials trials = {0};
+    scoped(buf_done) struct buf markdown = {0};
+    scoped(buf_done) struct buf junit = {0};
+    struct trial_record *record = samples_add(&trials, "t", STATUS_FAILURE);
+
+    record->criteria[0].passed = record->criteria[0].gating = false;
+    record->criteria[0].score = 0;
+    report_markdown(&markdown, &trials, &plain);
+    report_junit(&junit, &trials, "r");
+    assert_non_null(strstr(buf_text(&markdown), " (informational)\n"));
+    assert_non_null(strstr(buf_text(&junit), " (informational)\n"));
+}
+
 /* --- JUnit ---------------------------------------------------------------------------------- */
 
 static void writes_a_suite_of_trials_and_one_of_integrity(void **state)
@@ -554,6 +571,7 @@ int main(void)
         cmocka_unit_test(keeps_the_value_of_json_that_it_escapes),
         cmocka_unit_test(markdown_takes_nothing_as_markup),
         cmocka_unit_test(a_fence_cannot_be_closed_from_inside),
+        cmocka_unit_test(an_informational_criterion_says_so_everywhere),
         cmocka_unit_test(writes_a_suite_of_trials_and_one_of_integrity),
         cmocka_unit_test(reports_totals_and_trials_as_json),
         cmocka_unit_test(rows_of_a_dataset_make_figures_that_are_held_against_thresholds),

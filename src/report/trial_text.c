@@ -268,6 +268,8 @@ void criterion_score(struct buf *buf, const struct criterion_record *criterion)
         buf_format(buf, "%.2f < %.2f", criterion->score, criterion->threshold);
     else
         buf_format(buf, "%.2f", criterion->score);
+    if (!criterion->gating)
+        buf_text_append(buf, " (informational)");
 }
 
 bool criterion_has_cell(const struct criterion_record *criterion)

@@ -287,7 +287,8 @@ int tasks_load(const struct task_query *query, struct task_set *ret, struct prob
     if (count > 0)
         return error_set(err, ERROR_TASK, "%zu %s in what was to be loaded%s", count,
                          count == 1 ? "error" : "errors",
-                         problems->later_count == 0
+                         problems->later_count == 0 ||
+                                 (query->selection != NULL && query->selection->skip_later)
                              ? ""
                              : " (--skip-later leaves out tasks that need a later version)");
     if (loading.count == 0)
