@@ -60,6 +60,7 @@ const struct field trial_fields[] = {
     {"timing_ms.total", FIELD_MS, AT(timing_ms.total)},
     {"steps", FIELD_ANY, AT(steps)},
     {"mocks", FIELD_ANY, AT(mocks)},
+    {"graded_with", FIELD_ANY, AT(graded_with)},
     {"lineage", FIELD_OBJECT, AT(lineage)},
     {"started_unix_ms", FIELD_DATE, AT(started_unix_ms)},
     {"ended_unix_ms", FIELD_DATE, AT(ended_unix_ms)},

@@ -110,10 +110,11 @@ struct trial_record {
     struct {
         double stage, launch, agent, kill, collect, grade, total;
     } timing_ms;
-    json_t *mocks;   /* of recorded programs, see trial.md; NULL: the task has none */
-    json_t *steps;   /* list of pre_run and post_run steps that ran, see trial.md; NULL: none */
-    json_t *lineage; /* object */
-    json_t *digests; /* {"events.jsonl": "sha256:...", ...} of the trial's other files */
+    json_t *mocks;       /* of recorded programs, see trial.md; NULL: the task has none */
+    json_t *graded_with; /* digests of what graders read, see trial.md; NULL: nothing */
+    json_t *steps;       /* list of pre_run and post_run steps that ran, see trial.md; NULL: none */
+    json_t *lineage;     /* object */
+    json_t *digests;     /* {"events.jsonl": "sha256:...", ...} of the trial's other files */
     uint64_t started_unix_ms, ended_unix_ms;
 };
 

@@ -463,6 +463,8 @@ int pool_run(const struct pool_options *options, bool *ret_interrupted, struct e
         abandon(&pool);
     else
         r = commit_due(&pool, true, err);
+    if (r == 0)
+        r = staged_check_all(options->session, err);
     staged_done(&pool.staged);
     preflight_free(pool.preflight);
     str_list_done(&pool.unsynced);

@@ -442,6 +442,7 @@ int session_broker(struct session *session, struct broker **ret, struct error **
 
 void session_close(struct session *session)
 {
+    free(session->private_roots);
     /* The last that was started goes first: it holds copies of the others' sockets. */
     monitor_hang_up(session->tempdir);
     monitor_hang_up(session->native); /* it ends while the store is closed */

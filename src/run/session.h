@@ -35,6 +35,9 @@ struct session {
     char *held_worker;     /* root: the worker for later, by a descriptor; else NULL */
     int held_fds[SESSION_HELD_MAX];
     size_t held_count;
+    struct sha256 *private_roots; /* of the trees that graders of this run read; owned */
+    size_t private_root_count;
+    struct sha256 suite_root, suite_look; /* of the last suite that was sealed */
 };
 
 struct session_options {

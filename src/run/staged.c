@@ -53,6 +53,59 @@ static void references_of(const struct task_set *all, const struct task_private 
     str_list_sort(ret);
 }
 
+static void remember_root(struct session *session, const struct sha256 *root)
+{
+    for (size_t i = 0; i < session->private_root_count; i++) {
+        if (sha256_equal(&session->private_roots[i], root))
+            return;
+    }
+    session->private_roots = mem_resize(session->private_roots, session->private_root_count + 1,
+                                        sizeof(*session->private_roots));
+    session->private_roots[session->private_root_count++] = *root;
+}
+
+/* One suite serves many tasks, and is looked at once. */
+static int seal(struct session *session, struct staged *staged, struct error **err)
+{
+    const struct private_stage *stage = &staged->private_stage;
+    bool known = stage->has_suite && session->private_root_count > 0 &&
+                 sha256_equal(&session->suite_root, &stage->suite.root);
+    struct private_stage less = *stage;
+
+    less.has_suite = stage->has_suite && !known;
+    int r = private_seal_make(&less, &staged->seal, err);
+
+    if (r < 0)
+        return r;
+    if (stage->has_reference)
+        remember_root(session, &stage->reference.root);
+    if (stage->has_suite)
+        remember_root(session, &stage->suite.root);
+    if (known) {
+        staged->seal.suite = session->suite_look;
+    } else if (stage->has_suite) {
+        session->suite_root = stage->suite.root;
+        session->suite_look = staged->seal.suite;
+    }
+    return 0;
+}
+
+int staged_check_all(struct session *session, struct error **err)
+{
+    for (size_t i = 0; i < session->private_root_count; i++) {
+        struct layer layer;
+        int r = store_get(session->store, STORE_PRIVATE, &session->private_roots[i], &layer, err);
+
+        if (r < 0)
+            return r;
+        r = private_layer_check(&layer, "what graders read", err);
+        layer_done(&layer);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int stage_private(const struct staged_options *options, struct staged *ret,
                          struct error **err)
 {
@@ -76,7 +129,7 @@ static int stage_private(const struct staged_options *options, struct staged *re
                                &source, &ret->private_stage, err);
 
     ret->has_private = r == 0;
-    return r;
+    return r < 0 ? r : seal(options->session, ret, err);
 }
 
 static int open_script(const struct staged_options *options, struct staged *ret, struct error **err)

@@ -5,6 +5,7 @@
  * Depends on: run/session, stage, task.
  */
 
+#include "run/private_files.h"
 #include "run/session.h"
 #include "stage/stage.h"
 #include "task/task.h"
@@ -15,8 +16,9 @@ struct staged {
     struct view *view;
     struct private_stage private_stage;
     bool has_private;
-    int script_fd;       /* -1: none */
-    struct error *error; /* why staging failed; the trials record it */
+    struct private_seal seal; /* of it */
+    int script_fd;            /* -1: none */
+    struct error *error;      /* why staging failed; the trials record it */
     uint64_t stage_ns;
     char *preflight; /* see run/preflight.h; NULL: none was asked for; owned */
 };
@@ -32,3 +34,8 @@ struct staged_options {
 /* Fills *ret; a failure to stage is in ret->error, never returned. */
 void staged_make(const struct staged_options *options, struct staged *ret) nonnull(1, 2);
 void staged_done(struct staged *staged) nonnull(1);
+/*
+ * At the end of a run: every byte of what graders read is what was staged. ERROR_SYSTEM,
+ * "ReferenceTampered: ...".
+ */
+must_check int staged_check_all(struct session *session, struct error **err) nonnull(1);

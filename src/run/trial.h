@@ -12,13 +12,15 @@
 
 #include "record/record.h"
 #include "run/grade_cell.h"
+#include "run/private_files.h"
 #include "task/task.h"
 
 struct trial_job {
     const struct task *task;
     const struct view *view;
     const struct private_stage *private_stage;
-    struct monitor *monitor; /* a connection of this trial's own */
+    const struct private_seal *private_seal; /* counts with private_stage */
+    struct monitor *monitor;                 /* a connection of this trial's own */
     /* Another one, to a server without walls: the steps of the host run there. NULL: in cells. */
     struct monitor *bare_host;
     int broker_fd; /* a connection of this trial's own; -1: nothing is recorded */

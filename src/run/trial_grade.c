@@ -209,6 +209,22 @@ static void copy_result(const struct task_private *task, const struct grade_resu
         record_criterion(&task->criteria[i], &result->verdicts[i], &record->criteria[i]);
 }
 
+/* Which reference it was graded with, and which one before that. */
+static void note_private(const struct trial_job *job, struct trial_record *record)
+{
+    json_t *now = NULL;
+
+    if (job->private_stage != NULL) {
+        const char *was = json_get_text(record->graded_with, "reference");
+
+        now = private_files_json(job->private_stage);
+        if (was != NULL && !str_equal(was, json_get_text(now, "reference")))
+            json_put_text(now, "instead_of", was);
+    }
+    json_decref(record->graded_with);
+    record->graded_with = now;
+}
+
 static int grade_in_cell(const struct trial_job *job, const struct grade_cell_options *options,
                          const struct event_log *events, struct grade_result *ret,
                          struct error **err)
@@ -275,11 +291,17 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         .service_count = public_half->service_count,
     };
 
-    r = grade_in_cell(job, &options, events, &result, err);
+    if (job->private_stage != NULL)
+        r = private_seal_check(job->private_stage, job->private_seal, err);
+    if (r == 0)
+        r = grade_in_cell(job, &options, events, &result, err);
+    if (r == 0 && job->private_stage != NULL)
+        r = private_seal_check(job->private_stage, job->private_seal, err);
     if (r == 0)
         r = save_outputs(job->dir_fd, &result, err);
     if (r < 0)
         return error_wrap(err, r, "grading");
+    note_private(job, record);
     copy_result(private_half, &result, record);
     set_status(job, record, &result);
     record->timing_ms.grade = ns_to_ms(clock_ns() - start_ns);

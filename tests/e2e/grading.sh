@@ -51,4 +51,35 @@ E2
   expect_text err 'the task has no reference to compare with'
 }
 
-main files_are_compared_with_the_reference:user
+staged_answer() { { find "$XDG_CACHE_HOME"/closedbook /var/cache/closedbook -path "*/private/*/tree/$1" 2>/dev/null || true; } | grep . >staged; }
+
+case_a_reference_that_changes_meanwhile_is_an_error() {
+  # The grader waits until the copy that it reads says something else: only the change below lets it pass.
+  local answer
+  answer=answer-$(new_mark)
+  mkdir -p suite/t/reference
+  echo right >"suite/t/reference/$answer"
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(
+    command_criterion "until grep -q wrong \"\$REFERENCE_DIR/$answer\"; do :; done"
+  ) script_task t <<<$'#!/bin/sh\ntrue'
+  start_cb run suite --suite-root suite --run-dir run --quiet
+  wait_until 30 staged_answer "$answer"
+  wait_until 30 test -e run/trials/default/t/00/artifacts.tar
+  chmod u+w "$(head -n 1 staged)"
+  echo wrong >"$(head -n 1 staged)"
+  finish_cb
+  expect_status 3
+  expect_trial .status ERROR
+  expect_trial .passed null
+  trial .error >said
+  expect_text said 'ReferenceTampered: '
+  # The control: without a change the same reference is recorded, and the trial is graded.
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(
+    command_criterion "grep -q right \"\$REFERENCE_DIR/$answer\""
+  ) script_task t <<<$'#!/bin/sh\ntrue'
+  cb run suite --suite-root suite --run-dir again --quiet
+  expect_status 0
+  [[ $(trial .graded_with.reference t 00 again) == sha256:* ]] || fail "no digest is on record"
+}
+
+main a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
