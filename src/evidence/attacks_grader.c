@@ -10,6 +10,7 @@
 
 #define PATH_BYTES 512
 #define TEXT_BYTES 65536
+#define SCOPED_ABI 6 /* landlock keeps signals within a program */
 
 /* Other programs of the cell, whose ids they told. */
 static int each_peer(struct attack_context *context,
@@ -31,7 +32,11 @@ static int each_peer(struct attack_context *context,
 
 static void signal_peer(struct attack_context *context, int pid)
 {
-    if (kill(pid, 0) == 0)
+    bool is_scoped = targets_number(context->targets, "landlock", SCOPED_ABI) >= SCOPED_ABI;
+
+    if (kill(pid, 0) == 0 && !is_scoped)
+        attack_posture(context, "signals reach other programs of the cell before Linux 6.12");
+    else if (kill(pid, 0) == 0)
         attack_found(context, "another program of the graders can be signalled");
     if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0)
         attack_found(context, "another program of the graders can be traced");

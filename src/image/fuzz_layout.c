@@ -53,7 +53,7 @@ static void try_others(const struct buf *text, uint8_t which)
         r = layout_manifest_parse("manifest", text, &manifest, &err);
         ASSERT(r < 0 || manifest.layer_count <= LAYOUT_LAYERS_MAX);
     } else if (which == 4) {
-        r = layout_archive_parse("manifest.json", text, &archive, &err);
+        r = layout_archive_parse("manifest.json", text, &want, &archive, &err);
         layout_archive_done(&archive);
     } else {
         r = layout_choose("index.json", text, &want, &descriptor, &err);

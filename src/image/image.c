@@ -27,6 +27,36 @@ void image_reference_done(struct image_reference *reference)
     *reference = (struct image_reference){.path = NULL};
 }
 
+/*
+ * Where the reference behind a docker archive's name begins, its colon: behind the part of the path
+ * that is called a .tar or .tgz of some kind. Other colons are the path's. NULL: there is none.
+ */
+static const char *archive_colon(const char *path)
+{
+    const char *part = path;
+
+    for (const char *at = path; *at != '\0'; at++) {
+        if (*at == '/')
+            part = at + 1;
+        if (*at != ':')
+            continue;
+        scoped(mem_freep) char *name = str_ndup(part, (size_t)(at - part));
+
+        if (strstr(name, ".tar") != NULL || strstr(name, ".tgz") != NULL)
+            return at;
+    }
+    return NULL;
+}
+
+static const char *find_colon(enum image_kind kind, const char *rest)
+{
+    if (kind == IMAGE_DOCKER_ARCHIVE)
+        return archive_colon(rest);
+    const char *colon = kind == IMAGE_OCI ? strrchr(rest, ':') : NULL;
+
+    return colon != NULL && colon > rest && strchr(colon, '/') == NULL ? colon : NULL;
+}
+
 int image_reference_parse(const char *text, struct image_reference *ret, struct error **err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -34,8 +64,8 @@ int image_reference_parse(const char *text, struct image_reference *ret, struct 
 
         if (!str_starts(text, kinds[i].prefix) || *rest == '\0')
             continue;
-        const char *colon = kinds[i].kind == IMAGE_OCI ? strrchr(rest, ':') : NULL;
-        bool has_tag = colon != NULL && colon > rest && strchr(colon, '/') == NULL;
+        const char *colon = find_colon(kinds[i].kind, rest);
+        bool has_tag = colon != NULL;
 
         *ret = (struct image_reference){
             .kind = kinds[i].kind,
@@ -48,10 +78,11 @@ int image_reference_parse(const char *text, struct image_reference *ret, struct 
     }
     scoped(mem_freep) char *quoted = term_quoted(text);
 
-    return error_set(err, ERROR_TASK,
-                     "oci:PATH[:tag], docker-archive:FILE, docker-daemon:NAME or docker://NAME "
-                     "expected, found '%.200s'",
-                     quoted);
+    return error_set(
+        err, ERROR_TASK,
+        "oci:PATH[:tag], docker-archive:FILE[:ref], docker-daemon:NAME or docker://NAME "
+        "expected, found '%.200s'",
+        quoted);
 }
 
 /* --- what an image says */

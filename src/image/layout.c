@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/term.h"
 
+#define LISTED_BYTES_MAX 2000 /* of the names in one message */
 #define REF_NAME "org.opencontainers.image.ref.name"
 #define OS "linux"
 
@@ -231,19 +232,78 @@ void layout_archive_done(struct layout_archive *archive)
     *archive = (struct layout_archive){.config = NULL};
 }
 
-int layout_archive_parse(const char *name, const struct buf *text, struct layout_archive *ret,
-                         struct error **err)
+/* "name:tag", and "name" for ":latest" of it. */
+static bool is_called(const json_t *image, const char *wanted)
+{
+    const json_t *names = json_get_array(image, "RepoTags");
+    scoped(mem_freep) char *latest = str_format("%s:latest", wanted);
+
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+
+        if (name != NULL && (strcmp(name, wanted) == 0 || strcmp(name, latest) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* The names that images of an archive have, as far as they are of use to a reader. */
+static char *list_names(const json_t *images)
+{
+    scoped(buf_done) struct buf text = {.max_bytes = LISTED_BYTES_MAX};
+
+    for (size_t i = 0; i < json_array_size(images); i++) {
+        const json_t *names = json_get_array(json_array_get(images, i), "RepoTags");
+
+        for (size_t k = 0; k < json_array_size(names); k++) {
+            const char *name = json_string_value(json_array_get(names, k));
+            scoped(mem_freep) char *quoted = term_quoted(name != NULL ? name : "?");
+
+            buf_format(&text, "%s'%.100s'", text.size_bytes > 0 ? ", " : "", quoted);
+        }
+    }
+    return str_dup(text.size_bytes > 0 ? buf_text(&text) : "none with a name");
+}
+
+static int choose_image(const char *name, const json_t *images, const char *tag, const json_t **ret,
+                        struct error **err)
+{
+    if (!json_is_array(images) || json_array_size(images) == 0)
+        return error_set(err, ERROR_TASK, "%s: a list of images expected", name);
+    if (tag == NULL && json_array_size(images) == 1) {
+        *ret = json_array_get(images, 0);
+        return 0;
+    }
+    scoped(mem_freep) char *names = list_names(images);
+
+    if (tag == NULL)
+        return error_set(
+            err, ERROR_TASK,
+            "%s: %zu images are in the archive; name one: docker-archive:FILE:REF, with %s", name,
+            json_array_size(images), names);
+    for (size_t i = 0; i < json_array_size(images); i++) {
+        *ret = json_array_get(images, i);
+        if (is_called(*ret, tag))
+            return 0;
+    }
+    scoped(mem_freep) char *quoted = term_quoted(tag);
+
+    return error_set(err, ERROR_TASK, "%s: no image is called '%.200s'; there are %s", name, quoted,
+                     names);
+}
+
+int layout_archive_parse(const char *name, const struct buf *text, const struct layout_want *want,
+                         struct layout_archive *ret, struct error **err)
 {
     scoped(json_freep) json_t *json = NULL;
     scoped(layout_archive_done) struct layout_archive archive = {.config = NULL};
+    const json_t *image = NULL;
     int r = json_parse(name, buf_text(text), text->size_bytes, &json, err);
 
+    if (r == 0)
+        r = choose_image(name, json, want->tag, &image, err);
     if (r < 0)
         return r;
-    if (!json_is_array(json) || json_array_size(json) != 1)
-        return error_set(err, ERROR_TASK, "%s: a list of one image expected, found %zu", name,
-                         json_array_size(json));
-    const json_t *image = json_array_get(json, 0);
     const json_t *layers = json_get_array(image, "Layers");
     const char *config = json_get_text(image, "Config");
 

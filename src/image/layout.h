@@ -45,14 +45,15 @@ must_check int layout_manifest_parse(const char *name, const struct buf *text,
                                      struct layout_manifest *ret, struct error **err)
     nonnull(1, 2, 3);
 
-/* manifest.json of a docker archive: paths of members. */
+/* manifest.json of a docker archive: paths of members. The tag that is wanted is the image's name
+ * there, with or without ":latest"; NULL: the only one. */
 struct layout_archive {
     char *config;
     struct str_list layers;
 };
 must_check int layout_archive_parse(const char *name, const struct buf *text,
-                                    struct layout_archive *ret, struct error **err)
-    nonnull(1, 2, 3);
+                                    const struct layout_want *want, struct layout_archive *ret,
+                                    struct error **err) nonnull(1, 2, 3, 4);
 void layout_archive_done(struct layout_archive *archive) nonnull(1);
 
 struct layout_config {

@@ -61,7 +61,11 @@ static void takes_references_apart(void **state)
         {"oci:/a/b", "/a/b", NULL},
         {"oci:/a/b:1.2", "/a/b", "1.2"},
         {"oci:/a:b/c", "/a:b/c", NULL},
-        {"docker-archive:/a.tar:x", "/a.tar:x", NULL},
+        {"docker-archive:/a.tar:x", "/a.tar", "x"},
+        {"docker-archive:/a.tar.zst:h:5000/x/y:1", "/a.tar.zst", "h:5000/x/y:1"},
+        {"docker-archive:/a:b/c.tar", "/a:b/c.tar", NULL},
+        {"docker-archive:/a:b", "/a:b", NULL},
+        {"docker-archive:/a.tar:", "/a.tar", NULL},
         {"docker-daemon:a:1", "docker-daemon:a:1", NULL},
         {"docker://a/b:1", "docker://a/b:1", NULL},
         {"oci:", NULL, NULL},
@@ -76,6 +80,43 @@ static void takes_references_apart(void **state)
                          cases[i].path == NULL);
         assert_true(str_equal(reference.path, cases[i].path));
         assert_true(str_equal(reference.tag, cases[i].tag));
+    }
+}
+
+static void chooses_of_an_archive_what_was_asked_for(void **state)
+{
+    static const char text[] =
+        "[{\"Config\": \"a.json\", \"RepoTags\": [\"one:1\", \"h:5000/two:latest\"], \"Layers\": "
+        "[]},"
+        " {\"Config\": \"b.json\", \"RepoTags\": [\"three:latest\"], \"Layers\": []},"
+        " {\"Config\": \"c.json\", \"RepoTags\": null, \"Layers\": []}]";
+    static const struct {
+        const char *tag, *config;
+    } cases[] = {
+        {"one:1", "a.json"}, {"h:5000/two", "a.json"}, {"three", "b.json"},
+        {"one", NULL},       {"four:1", NULL},         {NULL, NULL},
+    };
+    scoped(buf_done) struct buf buf = {0};
+
+    (void)state;
+    buf_text_append(&buf, text);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(layout_archive_done) struct layout_archive archive = {.config = NULL};
+        scoped(error_freep) struct error *err = NULL;
+        const struct layout_want want = {.tag = cases[i].tag};
+
+        if (layout_archive_parse("m", &buf, &want, &archive, &err) < 0)
+            assert_string_equal(error_message(err),
+                                cases[i].tag == NULL
+                                    ? "m: 3 images are in the archive; name one: "
+                                      "docker-archive:FILE:REF, with 'one:1', 'h:5000/two:latest', "
+                                      "'three:latest'"
+                                : strcmp(cases[i].tag, "one") == 0
+                                    ? "m: no image is called 'one'; there are 'one:1', "
+                                      "'h:5000/two:latest', 'three:latest'"
+                                    : "m: no image is called 'four:1'; there are 'one:1', "
+                                      "'h:5000/two:latest', 'three:latest'");
+        assert_true(str_equal(archive.config, cases[i].config));
     }
 }
 
@@ -349,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_paths_from_marks),
         cmocka_unit_test(takes_references_apart),
+        cmocka_unit_test(chooses_of_an_archive_what_was_asked_for),
         cmocka_unit_test(makes_the_chain_id_of_the_specification),
         cmocka_unit_test(hides_what_lower_layers_have_and_no_more),
         cmocka_unit_test(replaces_one_kind_by_another),

@@ -452,7 +452,7 @@ static int unpack_archive(const struct options *options, struct outcome *outcome
     if (r == 0)
         r = read_member(members, "manifest.json", &manifest, err);
     if (r == 0)
-        r = layout_archive_parse("manifest.json", &manifest, &archive, err);
+        r = layout_archive_parse("manifest.json", &manifest, &options->want, &archive, err);
     if (r == 0)
         r = read_member(members, archive.config, &config, err);
     if (r == 0)

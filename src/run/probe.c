@@ -127,6 +127,8 @@ static int prepare(struct probe *probe, struct error **err)
         return error_errno(err, errno, "cannot open '%s'", program);
     decoy_target(&probe->decoy, "host", "tier",
                  cell_tier_name(monitor_facts(probe->monitor)->tier));
+    decoy_target_number(&probe->decoy, "landlock",
+                        (uint64_t)monitor_facts(probe->monitor)->landlock_abi);
     if (options->task_id != NULL)
         decoy_word(&probe->decoy, options->task_id);
     return 0;

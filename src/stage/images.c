@@ -261,7 +261,7 @@ static int open_archive(const struct images_source *source, const struct image_r
         (uint64_t)status.st_ctim.tv_nsec,
     };
 
-    *ret_key = key_name("docker-archive", NULL, identity, sizeof(identity));
+    *ret_key = key_name("docker-archive", reference->tag, identity, sizeof(identity));
     return 0;
 }
 

@@ -119,7 +119,7 @@ static void read_image(const struct build *build, const struct node *node, const
 
     if ((prefix == 0 && fetched == 0) || node->text[prefix + fetched] == '\0') {
         build_error(build, node->mark, name,
-                    "oci:PATH[:tag], docker-archive:FILE, docker-daemon:NAME or docker://NAME "
+                    "oci:PATH[:tag], docker-archive:FILE[:ref], docker-daemon:NAME or docker://NAME "
                     "expected, found '%.200s'",
                     node->text);
         return;

@@ -83,6 +83,16 @@ case_runs_in_an_image() {
   image_task docker-archive:image.tar.zst
   rm -rf run
   check_run
+  # One of several in an archive, by its name.
+  image_json '{several: true}' | "$MAKE_IMAGE" docker-archive suite/t/several.tar
+  image_task docker-archive:several.tar:test
+  rm -rf run
+  check_run
+  image_task docker-archive:several.tar
+  rm -rf run
+  run_suite
+  [ "$status" != 0 ] || fail "an archive of several images was taken without a name"
+  expect_text err "2 images are in the archive; name one: docker-archive:FILE:REF, with 'other:1', 'test:latest'"
   [ "$(images)" = 1 ] || fail "$(images) images are kept of the same layers"
   # The second use needs nothing of the source but its index.
   rm -r suite/t/image/blobs
@@ -171,7 +181,7 @@ case_says_what_a_reference_should_look_like() {
   TASK_MORE="sandbox: {image: 'python:3.12'}" script_task t </dev/null
   run_suite
   expect_status 2
-  expect_text err 'oci:PATH[:tag], docker-archive:FILE, docker-daemon:NAME or docker://NAME expected'
+  expect_text err 'oci:PATH[:tag], docker-archive:FILE[:ref], docker-daemon:NAME or docker://NAME expected'
   [ ! -x /usr/bin/skopeo ] && [ ! -x /usr/local/bin/skopeo ] || not_here "skopeo is here"
   TASK_MORE="sandbox: {image: 'docker://localhost/x'}" script_task t </dev/null
   run_suite
