@@ -171,7 +171,7 @@ static int explain(const struct task_set *set, const char *wanted, struct error 
     return print_out(&text, err);
 }
 
-static int load_and_print(const struct arguments *arguments, const struct session *session,
+static int load_and_print(const struct arguments *arguments, struct session *session,
                           struct error **err)
 {
     const struct values *values = arguments->values;
@@ -183,6 +183,8 @@ static int load_and_print(const struct arguments *arguments, const struct sessio
 
     int r = task_inputs_load(&inputs, &session->reader, arguments->verbosity > 0, &set, err);
 
+    if (r == 0 && values->explain == NULL && !values->resolved)
+        r = task_inputs_judges(&inputs, session, &set, err);
     if (r < 0)
         return r;
     if (values->explain != NULL)
@@ -194,7 +196,7 @@ static int run(const struct arguments *arguments, struct error **err)
 {
     const struct values *values = arguments->values;
     scoped(session_close) struct session session = {0};
-    struct session_options options = {0};
+    struct session_options options = {.judges = true};
 
     if (str_equal(values->schema, "json")) {
         scoped(json_freep) json_t *schema = task_schema_json();

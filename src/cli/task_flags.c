@@ -9,6 +9,8 @@
 #include "cli/version.h"
 #include "grade/grade.h"
 #include "grade/regex.h"
+#include "run/judges.h"
+#include "task/problems.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -65,6 +67,7 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
     ret->overrides = (struct task_overrides){
         .agent = flags->agent,
         .model = flags->model,
+        .judge_model = flags->judge_model,
         .driver = flags->driver,
         .experiment = flags->experiment,
         .suite_root = flags->suite_root,
@@ -120,6 +123,7 @@ int task_inputs_recorded(const json_t *plan, struct task_inputs *ret, unsigned *
     ret->overrides = (struct task_overrides){
         .agent = json_get_text(json, "agent"),
         .model = json_get_text(json, "model"),
+        .judge_model = json_get_text(json, "judge_model"),
         .driver = json_get_text(json, "driver"),
         .experiment = json_get_text(json, "experiment"),
         .suite_root = json_get_text(json, "suite_root"),
@@ -183,4 +187,19 @@ int task_inputs_load(const struct task_inputs *inputs, const struct task_reader 
 
     print_problems(&problems, verbose);
     return r;
+}
+
+int task_inputs_judges(const struct task_inputs *inputs, struct session *session,
+                       const struct task_set *set, struct error **err)
+{
+    scoped(problems_done) struct problems problems = {0};
+    scoped(config_freep) struct config *config = NULL;
+    int r = config_load(NULL, inputs->user_config, &session->reader, &config, &problems, err);
+
+    if (r < 0)
+        return r;
+    return judges_prepare(
+        session, set,
+        &(struct judges_setup){.routes = config_routes(config), .user_config = inputs->user_config},
+        err);
 }

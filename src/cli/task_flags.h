@@ -11,7 +11,7 @@
 /* Embedded in a command's values as `tasks`. */
 struct task_flags {
     struct option_list only, tags, exclude_tags, variants, sets;
-    const char *agent, *model, *driver, *experiment, *suite_root;
+    const char *agent, *model, *judge_model, *driver, *experiment, *suite_root;
     uint64_t sample, sample_per_stratum, seed;
     bool include_skipped, skip_later, strict;
 };
@@ -76,6 +76,11 @@ extern const char *const allow_tier_choices[];
          .value = "NAME",                                                                          \
          .offset = offsetof(type, tasks.model),                                                    \
          .help = "the agent's model"},                                                             \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "judge-model",                                                               \
+         .value = "[ROUTE/]NAME",                                                                  \
+         .offset = offsetof(type, tasks.judge_model),                                              \
+         .help = "the model of all judges, whatever they name"},                                   \
         {.kind = OPTION_TEXT,                                                                      \
          .long_name = "driver",                                                                    \
          .value = "DRIVER",                                                                        \
@@ -147,6 +152,9 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
 must_check int task_inputs_recorded(const json_t *plan, struct task_inputs *ret,
                                     unsigned *ret_repeats, struct error **err) nonnull(1, 2, 3);
 void task_inputs_done(struct task_inputs *inputs) nonnull(1);
+/* Whether each judge of the tasks can be asked: judges_prepare() by the user's configuration. */
+must_check int task_inputs_judges(const struct task_inputs *inputs, struct session *session,
+                                  const struct task_set *set, struct error **err) nonnull(1, 2, 3);
 
 /*
  * Loads, checks the graders' configuration, too, and prints problems on standard error.

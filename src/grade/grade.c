@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "grade/internal.h"
+#include "grade/judge.h"
 
 const struct criterion_type criterion_types[CRITERION_COUNT] = {
     [CRITERION_FILE_EXISTS] = {.kind = CRITERION_FILE_EXISTS,
@@ -71,6 +72,11 @@ const struct criterion_type criterion_types[CRITERION_COUNT] = {
                         .needs_workspace = true,
                         .check_config = exec_check,
                         .evaluate = exec_evaluate},
+    [CRITERION_LLM_JUDGE] = {.kind = CRITERION_LLM_JUDGE,
+                             .name = "llm_judge",
+                             .needs_workspace = true,
+                             .check_config = llm_judge_check,
+                             .evaluate = llm_judge_evaluate},
 };
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -82,6 +88,7 @@ void verdict_done(struct verdict *verdict)
     free(verdict->expected);
     buf_done(&verdict->output);
     json_freep(&verdict->metrics);
+    json_decref(verdict->judgement);
     *verdict = (struct verdict){0};
 }
 
@@ -161,6 +168,14 @@ static void sum_up(const struct criterion *criteria, struct grade_result *result
     result->gate = result->gate && result->has_score;
 }
 
+/* What reached a judge of the private half is in nothing that is kept or printed. */
+static void scrub_verdict(const struct scrub *scrub, struct verdict *verdict)
+{
+    scrub_string(scrub, &verdict->details);
+    scrub_buf(scrub, &verdict->output);
+    scrub_json(scrub, &verdict->judgement);
+}
+
 int grade_run(const struct grade_input *input, struct grade_result *ret, struct error **err)
 {
     const struct task_private *task = input->task;
@@ -174,6 +189,8 @@ int grade_run(const struct grade_input *input, struct grade_result *ret, struct 
         if (r < 0)
             return r;
     }
+    for (size_t i = 0; input->judges != NULL && i < result.count; i++)
+        scrub_verdict(input->judges->scrub, &result.verdicts[i]);
     sum_up(task->criteria, &result);
     *ret = result;
     result = (struct grade_result){0};

@@ -26,6 +26,8 @@ struct verdict {
     uint64_t duration_ns;
     struct buf output; /* run_command, exec: what it printed, capped, for grade/ files */
     json_t *metrics;   /* exec: {name: number}, owned; NULL: none */
+    json_t *judgement; /* llm_judge: what is kept of it, for grade/ files; owned, NULL: none */
+    bool judgement_is_recalled; /* it was made before, and nobody was asked */
 };
 void verdict_done(struct verdict *verdict) nonnull(1);
 #define GRADE_DETAILS_BYTES_MAX ((size_t)64 << 10)
@@ -86,6 +88,7 @@ struct grade_workspace {
     int (*reference)(void *context, const char *path, struct grade_file *ret, struct error **err);
 };
 
+struct grade_judges;
 struct grade_input {
     const struct task_private *task;
     struct grade_workspace *workspace;
@@ -94,6 +97,7 @@ struct grade_input {
     bool events_trusted;                /* wire, or self-reported with trust_self_reported */
     uint64_t
         command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
+    const struct grade_judges *judges; /* judge.h; NULL: no criterion judges */
 };
 
 /* Who hears what is wrong with a criterion. */

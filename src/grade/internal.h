@@ -94,8 +94,8 @@ typedef int criterion_evaluate(const struct criterion *criterion, const struct g
 criterion_check file_exists_check, file_contains_check, file_matches_regex_check, file_check_check,
     json_check_check, run_command_check, command_executed_check, classification_match_check,
     commands_efficiency_check, skill_triggered_check, cli_called_check, reference_comparison_check,
-    exec_check;
+    exec_check, llm_judge_check;
 criterion_evaluate file_exists_evaluate, file_contains_evaluate, file_matches_regex_evaluate,
     file_check_evaluate, json_check_evaluate, run_command_evaluate, command_executed_evaluate,
     classification_match_evaluate, commands_efficiency_evaluate, skill_triggered_evaluate,
-    cli_called_evaluate, reference_comparison_evaluate, exec_evaluate;
+    cli_called_evaluate, reference_comparison_evaluate, exec_evaluate, llm_judge_evaluate;

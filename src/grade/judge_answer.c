@@ -21,6 +21,7 @@ struct found {
     struct buf text;
     const char *problem; /* a literal; NULL: none */
     const char *detail;  /* what the endpoint calls it, borrowed; NULL */
+    bool is_cut;         /* by the limit of tokens */
     size_t count;        /* of verdicts */
 };
 
@@ -48,6 +49,12 @@ static uint64_t less(uint64_t whole, uint64_t part)
     return whole > part ? whole - part : 0;
 }
 
+static void cut(struct found *found)
+{
+    found->problem = "the answer was cut at max_tokens";
+    found->is_cut = true;
+}
+
 /* --- the four --------------------------------------------------------------------------------- */
 
 static void read_anthropic(const json_t *body, struct found *found)
@@ -56,7 +63,7 @@ static void read_anthropic(const json_t *body, struct found *found)
     size_t i;
 
     if (is(body, "stop_reason", "max_tokens"))
-        found->problem = "the answer was cut at max_tokens";
+        cut(found);
     else if (is(body, "stop_reason", "refusal"))
         found->problem = "the judge refused to answer";
     else if (!is(body, "stop_reason", "tool_use"))
@@ -99,7 +106,7 @@ static void read_responses(const json_t *body, struct found *found)
     size_t i;
 
     if (is(details, "reason", "max_output_tokens"))
-        found->problem = "the answer was cut at max_tokens";
+        cut(found);
     else if (!is(body, "status", "completed"))
         found->problem = "the answer is not complete";
     found->detail =
@@ -123,7 +130,7 @@ static void read_chat(const json_t *body, struct found *found)
     if (json_get_text(message, "refusal") != NULL || is(choice, "finish_reason", "content_filter"))
         found->problem = "the judge refused to answer";
     else if (is(choice, "finish_reason", "length"))
-        found->problem = "the answer was cut at max_tokens";
+        cut(found);
     else if (json_array_size(json_get_array(message, "tool_calls")) > 0)
         found->problem = "the judge called a tool that it was not given";
     else if (!is(choice, "finish_reason", "stop"))
@@ -144,7 +151,7 @@ static void read_gemini(const json_t *body, struct found *found)
         found->problem = "the judge refused to answer";
         found->detail = json_get_text(feedback, "blockReason");
     } else if (is(candidate, "finishReason", "MAX_TOKENS")) {
-        found->problem = "the answer was cut at max_tokens";
+        cut(found);
     } else if (!is(candidate, "finishReason", "STOP")) {
         found->problem = "the judge refused to answer";
     }
@@ -258,6 +265,20 @@ static void read_verdict(enum judge_api api, const struct found *found, struct j
         check_verdict(api == JUDGE_ANTHROPIC ? found->object : parsed, answer);
 }
 
+/* It is an answer of that API, as far as its frame goes. */
+static bool holds_words(enum judge_api api, const json_t *body)
+{
+    static const char *const lists[JUDGE_API_COUNT] = {
+        [JUDGE_ANTHROPIC] = "content",
+        [JUDGE_RESPONSES] = "output",
+        [JUDGE_CHAT] = "choices",
+        [JUDGE_GEMINI] = "candidates",
+    };
+
+    return json_get_array(body, lists[api]) != NULL ||
+           (api == JUDGE_GEMINI && json_get_object(body, "promptFeedback") != NULL);
+}
+
 void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
                         struct judge_answer *ret)
 {
@@ -286,6 +307,7 @@ void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
     ret->has_usage = read_usage(api, body, &ret->usage);
     readers[api](body, &found);
     read_verdict(api, &found, ret);
+    ret->is_models_doing = !ret->is_verdict && !found.is_cut && holds_words(api, body);
 }
 
 /* --- refusals --------------------------------------------------------------------------------- */

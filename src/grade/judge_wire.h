@@ -48,7 +48,10 @@ struct judge_answer {
     double score;    /* 0..1 */
     char *rationale; /* owned, any text */
     char *problem;   /* why it is no verdict, owned; NULL when it is one */
-    char *model;     /* as the endpoint names it; NULL */
+    /* It is no verdict, and that is the model's own doing: not its limit, not something else on the
+     * way. */
+    bool is_models_doing;
+    char *model; /* as the endpoint names it; NULL */
     bool has_usage;
     struct judge_usage usage;
 };

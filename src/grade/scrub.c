@@ -230,3 +230,49 @@ void scrub_string(const struct scrub *scrub, char **text)
     free(*text);
     *text = buf_take(&clean);
 }
+
+void scrub_buf(const struct scrub *scrub, struct buf *text)
+{
+    struct buf clean = {.max_bytes = text->max_bytes, .overflowed = text->overflowed};
+
+    if (text->size_bytes == 0 || scrub_is_empty(scrub))
+        return;
+    scrub_text(scrub, text->data, text->size_bytes, &clean);
+    buf_done(text);
+    *text = clean;
+}
+
+static json_t *clean_json(const struct scrub *scrub, const json_t *value)
+{
+    scoped(buf_done) struct buf text = {0};
+    json_t *copy, *item;
+    const char *key;
+    size_t i;
+
+    if (json_is_object(value)) {
+        copy = json_object();
+        json_object_foreach ((json_t *)(uintptr_t)value, key, item)
+            json_put(copy, key, clean_json(scrub, item));
+        return copy;
+    }
+    if (json_is_array(value)) {
+        copy = json_array();
+        json_array_foreach (value, i, item)
+            json_push(copy, clean_json(scrub, item));
+        return copy;
+    }
+    if (!json_is_string(value))
+        return json_deep_copy(value);
+    scrub_text(scrub, json_string_value(value), json_string_length(value), &text);
+    return json_text(buf_text(&text), text.size_bytes);
+}
+
+void scrub_json(const struct scrub *scrub, json_t **value)
+{
+    if (*value == NULL || scrub_is_empty(scrub))
+        return;
+    json_t *clean = clean_json(scrub, *value);
+
+    json_decref(*value);
+    *value = clean;
+}

@@ -10,6 +10,7 @@
  */
 
 #include "base/buf.h"
+#include "base/json.h"
 
 #define SCRUB_RUN_CHARS 16 /* without spaces, quotes and the like */
 #define SCRUB_LINE_CHARS 8 /* the same */
@@ -28,3 +29,6 @@ void scrub_text(const struct scrub *scrub, const char *bytes, size_t size, struc
     nonnull(1, 2, 4);
 /* In place; NULL stays. */
 void scrub_string(const struct scrub *scrub, char **text) nonnull(1, 2);
+void scrub_buf(const struct scrub *scrub, struct buf *text) nonnull(1, 2);
+/* Every text in it, keys of objects left alone; NULL stays. */
+void scrub_json(const struct scrub *scrub, json_t **value) nonnull(1, 2);

@@ -53,6 +53,7 @@ struct criterion_record {
     char *observed, *expected;                  /* labels of a classification; NULL: it is none */
     json_t *suite_thresholds; /* {metric: least} over the rows of a dataset; NULL: none */
     json_t *metrics;          /* {name: number} of a criterion of one's own; NULL: none */
+    json_t *judge;            /* who judged, see trial.md; NULL: nobody did */
     double score, weight, threshold;
     bool has_score, passed, gating;
     uint64_t duration_ms;

@@ -247,6 +247,7 @@ static const struct {
     {"expected", read_text, offsetof(struct criterion_record, expected)},
     {"suite_thresholds", read_object, offsetof(struct criterion_record, suite_thresholds)},
     {"metrics", read_object, offsetof(struct criterion_record, metrics)},
+    {"judge", read_object, offsetof(struct criterion_record, judge)},
 };
 
 static int read_criterion(const struct place *whole, json_t *value, struct criterion_record *ret)

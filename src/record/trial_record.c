@@ -86,6 +86,7 @@ static void criterion_record_done(struct criterion_record *criterion)
     free(criterion->expected);
     json_decref(criterion->suite_thresholds);
     json_decref(criterion->metrics);
+    json_decref(criterion->judge);
 }
 
 void trial_record_done(struct trial_record *record)

@@ -74,6 +74,8 @@ static json_t *criterion_json(const struct criterion_record *criterion)
         json_put(object, "suite_thresholds", json_incref(criterion->suite_thresholds));
     if (criterion->metrics != NULL)
         json_put(object, "metrics", json_incref(criterion->metrics));
+    if (criterion->judge != NULL)
+        json_put(object, "judge", json_incref(criterion->judge));
     return object;
 }
 

@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/judges.h"
 #include "run/pool_child.h"
 #include "run/preflight.h"
 #include "run/staged.h"
@@ -126,6 +127,7 @@ static void forget_controls(const struct session *session)
     if (session->tempdir != NULL)
         monitor_forget(session->tempdir);
     broker_forget(session->broker);
+    broker_forget(session->judges);
 }
 
 static int connect_trial(struct pool *pool, struct monitor **ret, struct error **err)
@@ -174,6 +176,18 @@ static int connect_broker(struct pool *pool, const struct task *task, int *ret, 
         return r;
     r = session_broker(pool->options->session, &broker, err);
     return r < 0 ? r : broker_connect(broker, ret, err);
+}
+
+/* To the broker of judges, which was started when the plan was checked. */
+static int connect_judges(struct pool *pool, const struct task *task, int *ret, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(task, &public_half, &private_half);
+    if (pool->options->session->judges == NULL || !judges_are_needed(private_half))
+        return 0;
+    return broker_connect(pool->options->session->judges, ret, err);
 }
 
 /* The connection lives on in the trial's process alone. */
@@ -228,6 +242,7 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
     const struct task *task = options->plan->tasks.tasks[trial->task_index];
     struct monitor *monitor = NULL, *bare_host = NULL;
     scoped(fd_closep) int broker_fd = -1;
+    scoped(fd_closep) int judges_fd = -1;
 
     stage_for(pool, task);
 
@@ -237,6 +252,8 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
         r = connect_bare_host(pool, task, &bare_host, err);
     if (r == 0)
         r = connect_broker(pool, task, &broker_fd, err);
+    if (r == 0)
+        r = connect_judges(pool, task, &judges_fd, err);
     if (r == 0)
         r = connect_trial(pool, &monitor, err);
     if (r < 0)
@@ -249,6 +266,7 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
         .monitor = monitor,
         .bare_host = bare_host,
         .broker_fd = broker_fd,
+        .judges_fd = judges_fd,
         .dir_fd = dir_fd,
     };
 
@@ -280,6 +298,7 @@ static int record_crash(struct pool *pool, const struct slot *slot, const struct
                                .trial = trial,
                                .staged = &pool->staged,
                                .broker_fd = -1,
+                               .judges_fd = -1,
                                .dir_fd = dir_fd};
 
     return pool_child_crashed(&child, why, note, err);

@@ -23,6 +23,7 @@ static struct trial_job job_of(const struct pool_child *child)
         .monitor = child->monitor,
         .bare_host = child->bare_host,
         .broker_fd = child->broker_fd,
+        .judges_fd = child->judges_fd,
         .mock_fd = child->options->session->mock_fd,
         .script_fd = staged->script_fd,
         .dir_fd = child->dir_fd,

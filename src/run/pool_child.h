@@ -13,6 +13,7 @@ struct pool_child {
     struct monitor *monitor;   /* the trial's own connection */
     struct monitor *bare_host; /* another, see struct trial_job; NULL: none */
     int broker_fd;             /* -1: nothing is recorded */
+    int judges_fd;             /* to the judges' broker; -1: nothing is judged */
     int dir_fd;
 };
 

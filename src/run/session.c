@@ -95,6 +95,15 @@ static int hold_programs(struct session *session, struct error **err)
     return r < 0 ? r : hold_instead(session, &session->unpack_program, err);
 }
 
+/* For a command without cells. */
+static int find_broker(struct session *session, struct error **err)
+{
+    int r = find_program("closedbook-broker", "broker", &session->broker_program, err);
+
+    return r < 0 || !session->identity.root ? r
+                                            : hold_instead(session, &session->broker_program, err);
+}
+
 /* Root adopts the owner of a run that exists, so that it can read what is 0700. */
 static int adopt_owner(const char *path, struct identity *identity, struct error **err)
 {
@@ -263,6 +272,8 @@ static int open_with_rights(const struct session_options *options, struct sessio
         session->opener = opener_plain();
     if (r == 0 && options->cells)
         r = start_native(session, &check, err);
+    if (r == 0 && options->judges && !options->cells)
+        r = find_broker(session, err);
     if (r == 0 && options->claim_count == 0 && options->cells)
         r = check_result(&check, err);
     if (r == 0 && (options->cells || options->store))
@@ -450,6 +461,7 @@ void session_close(struct session *session)
     if (session->has_mock)
         fd_closep(&session->mock_fd);
     broker_free(session->broker);
+    broker_free(session->judges);
     monitor_free(session->tempdir);
     monitor_free(session->native);
     error_free(session->native_error);

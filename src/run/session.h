@@ -30,6 +30,7 @@ struct session {
     char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
     char *broker_program, *mock_program;
     struct broker *broker; /* started by the first session_broker() */
+    struct broker *judges; /* another, which speaks with model endpoints; judges_prepare() */
     bool has_mock;         /* mock_fd is open */
     int mock_fd;           /* what stands in for recorded and sealed programs */
     char *held_worker;     /* root: the worker for later, by a descriptor; else NULL */
@@ -43,6 +44,7 @@ struct session {
 struct session_options {
     bool cells;             /* start the monitor */
     bool store;             /* know where the store is, without cells */
+    bool judges;            /* judges may be asked about, without cells */
     bool reads_nothing;     /* no task or configuration is read: no opener is needed */
     const char *allow_tier; /* "C": cells without namespaces will do; NULL */
     const char

@@ -15,7 +15,8 @@
  */
 static bool sees_private(const struct criterion *criterion)
 {
-    if (criterion->kind == CRITERION_REFERENCE_COMPARISON || criterion->kind == CRITERION_EXEC)
+    if (criterion->kind == CRITERION_REFERENCE_COMPARISON || criterion->kind == CRITERION_EXEC ||
+        criterion->kind == CRITERION_LLM_JUDGE)
         return true;
     return criterion->kind == CRITERION_RUN_COMMAND &&
            !str_equal(json_get_text(criterion->params, "as"), "candidate");

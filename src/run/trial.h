@@ -24,6 +24,7 @@ struct trial_job {
     /* Another one, to a server without walls: the steps of the host run there. NULL: in cells. */
     struct monitor *bare_host;
     int broker_fd; /* a connection of this trial's own; -1: nothing is recorded */
+    int judges_fd; /* another, to the judges' broker; -1: nothing is judged */
     int mock_fd;   /* the stand-in for recorded programs; counts with broker_fd */
     int script_fd; /* program of a script agent, -1: none */
     int dir_fd;    /* the trial's directory */

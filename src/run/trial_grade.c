@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/judges.h"
 #include "run/mocks.h"
 #include "run/mocks_sealed.h"
 #include "task/task_private.h"
@@ -39,6 +40,7 @@ static void clear_criteria(struct trial_record *record)
         free(record->criteria[i].expected);
         json_decref(record->criteria[i].suite_thresholds);
         json_decref(record->criteria[i].metrics);
+        json_decref(record->criteria[i].judge);
     }
     free(record->criteria);
     record->criteria = NULL;
@@ -62,6 +64,7 @@ static void record_criterion(const struct criterion *criterion, const struct ver
         .expected = verdict->expected == NULL ? NULL : str_dup(verdict->expected),
         .suite_thresholds = json_incref(criterion->suite_thresholds),
         .metrics = json_incref(verdict->metrics),
+        .judge = judges_summary(verdict),
     };
     if (verdict->details != NULL && verdict->errored)
         ret->error = str_dup(verdict->details);
@@ -77,12 +80,14 @@ static int save_outputs(int dir_fd, const struct grade_result *result, struct er
     for (size_t i = 0; r == 0 && i < result->count; i++) {
         const struct verdict *verdict = &result->verdicts[i];
 
-        if (verdict->output.size_bytes == 0)
+        if (verdict->output.size_bytes == 0 && verdict->judgement == NULL)
             continue;
         if (grade_fd < 0)
             r = fs_open_dir(dir_fd, "grade", 0700, &grade_fd, err);
-        if (r < 0)
-            break;
+        if (r == 0 && verdict->judgement != NULL)
+            r = judges_save(grade_fd, verdict, err);
+        if (r < 0 || verdict->output.size_bytes == 0)
+            continue;
 
         scoped(mem_freep) char *name = str_format("%02zu.out", i + 1);
 
@@ -229,11 +234,16 @@ static int grade_in_cell(const struct trial_job *job, const struct grade_cell_op
                          const struct event_log *events, struct grade_result *ret,
                          struct error **err)
 {
+    scoped(judges_freep) struct judges *judges = NULL;
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
 
     task_split(job->task, &public_half, &private_half);
 
+    int r = judges_open(job, &judges, err);
+
+    if (r < 0)
+        return r;
     scoped(grade_cell_freep) struct grade_cell *cell = grade_cell_new(options);
     struct grade_workspace workspace = grade_cell_workspace(cell);
     uint64_t limit_ms = public_half->limits.command_timeout_ms;
@@ -246,6 +256,7 @@ static int grade_in_cell(const struct trial_job *job, const struct grade_cell_op
         .events_trusted = public_half->agent.trust_self_reported,
         .command_timeout_ms =
             limit_ms != 0 && limit_ms < COMMAND_TIMEOUT_MS ? limit_ms : COMMAND_TIMEOUT_MS,
+        .judges = judges_of(judges),
     };
 
     return grade_run(&input, ret, err);
@@ -303,6 +314,11 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
         return error_wrap(err, r, "grading");
     note_private(job, record);
     copy_result(private_half, &result, record);
+    if (judges_are_needed(private_half)) {
+        if (record->usage == NULL)
+            record->usage = json_object();
+        json_put(record->usage, "judges", judges_usage(&result));
+    }
     set_status(job, record, &result);
     record->timing_ms.grade = ns_to_ms(clock_ns() - start_ns);
     return 0;

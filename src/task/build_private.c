@@ -87,6 +87,7 @@ static enum criterion_kind kind_of(const char *name)
         {"skill_triggered", CRITERION_SKILL_TRIGGERED},
         {"cli_called", CRITERION_CLI_CALLED},
         {"reference_comparison", CRITERION_REFERENCE_COMPARISON},
+        {"llm_judge", CRITERION_LLM_JUDGE},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -301,10 +302,24 @@ static void find_suite_variables(const struct build *build)
     str_list_sort(&half->suite_variables);
 }
 
+/* A flag wins over what criteria name, the configuration does not. */
+static void read_judge(const struct build *build)
+{
+    struct task_private *half = build->task->private_half;
+    const char *flag = build->loader->overrides->judge_model;
+    const char *configured =
+        build->suite->config == NULL ? NULL : config_judge(build->suite->config);
+
+    half->judge_forced = flag != NULL;
+    if (flag != NULL || configured != NULL)
+        half->judge_model = str_dup(flag != NULL ? flag : configured);
+}
+
 void build_private(struct build *build)
 {
     read_reference(build);
     read_criteria(build);
+    read_judge(build);
     build_steps(build);
     find_suite_variables(build);
     build_root(build, "grading", &build->task->private_half->root);

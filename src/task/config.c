@@ -8,6 +8,8 @@ struct config {
     char *texts[2];
     struct node *user, *suite; /* layers of the shape of set_block; NULL: absent */
     const char *experiment;    /* of the suite's file */
+    json_t *routes;            /* of the user's file; NULL: none */
+    const char *judge;         /* of the suite's file, else of the user's */
 };
 
 const struct node *config_user_layer(const struct config *config)
@@ -26,6 +28,7 @@ void config_freep(struct config **config)
         return;
     free((*config)->texts[0]);
     free((*config)->texts[1]);
+    json_decref((*config)->routes);
     arena_done(&(*config)->arena);
     free(*config);
     *config = NULL;
@@ -34,6 +37,16 @@ void config_freep(struct config **config)
 const char *config_experiment(const struct config *config)
 {
     return config->experiment;
+}
+
+const json_t *config_routes(const struct config *config)
+{
+    return config->routes;
+}
+
+const char *config_judge(const struct config *config)
+{
+    return config->judge;
 }
 
 struct node *layer_alias(const struct loader_context *schema, struct node *layer, const char *block,
@@ -76,6 +89,19 @@ struct config_file {
     char **text;
 };
 
+/* A suite that named an endpoint could have the user's key sent there. */
+static void take_routes(struct config *config, const struct origin *origin,
+                        const struct node *routes, struct problems *problems)
+{
+    if (routes == NULL)
+        return;
+    if (strcmp(origin->source, "config.yaml") == 0)
+        config->routes = node_to_json(routes);
+    else
+        problems_error(problems, routes->mark, NULL,
+                       "routes: endpoints and their keys are the user's: name them in config.yaml");
+}
+
 static struct node *load_file(struct config *config, const struct config_file *file,
                               const struct task_reader *reader, struct problems *problems)
 {
@@ -108,6 +134,10 @@ static struct node *load_file(struct config *config, const struct config_file *f
     const struct node *checked = schema_load(&schema, &config_block, root, NULL);
 
     config->experiment = node_get_text(checked, "experiment");
+    const char *judge = node_get_text(checked, "judge");
+
+    config->judge = judge == NULL ? config->judge : judge;
+    take_routes(config, origin, node_get(checked, "routes"), problems);
     return to_layer(&schema, checked);
 }
 

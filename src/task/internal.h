@@ -99,6 +99,8 @@ const struct node *config_user_layer(const struct config *config) nonnull(1);
 const struct node *config_suite_layer(const struct config *config) nonnull(1);
 /* The suite's default experiment, NULL when there is none. */
 const char *config_experiment(const struct config *config) nonnull(1);
+/* The model of judges, NULL when none is named. */
+const char *config_judge(const struct config *config) nonnull(1);
 /* Puts {block: {key: value}} over the layer, checked by the table of that block; value may be NULL.
  */
 struct node *layer_alias(const struct loader_context *schema, struct node *layer, const char *block,

@@ -242,8 +242,9 @@ static const struct block skill_triggered_block = {.fields = skill_triggered_fie
  */
 
 #define JUDGE_FIELDS                                                                               \
-    {.name = "prompt", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "what to judge"},       \
-        TEXTS("files", "files that the judge reads"),                                              \
+    {.name = "prompt", .types = TYPE_TEXT, .flags = FIELD_REQUIRED, .doc = "the rubric"},          \
+        TEXTS("files",                                                                             \
+              "files that the judge reads: of the workspace, $TASK_DIR/, $REFERENCE_DIR/"),        \
         {.name = "include_reference",                                                              \
          .types = TYPE_BOOL,                                                                       \
          .standard = "true",                                                                       \
@@ -260,15 +261,55 @@ static const struct block skill_triggered_block = {.fields = skill_triggered_fie
          .types = TYPE_BOOL,                                                                       \
          .standard = "false",                                                                      \
          .doc = "whether it reads the dialog"},                                                    \
-        {.name = "model", .types = TYPE_TEXT, .doc = "the judge's model"},                         \
-        {.name = "temperature", .types = TYPE_REAL, .standard = "0", .doc = "its temperature"},    \
-        {.name = "max_tokens", .types = TYPE_INT, .standard = "2000", .doc = "its answer"},        \
-        {.name = "max_file_chars", .types = TYPE_INT, .standard = "20000", .doc = "of each file"}, \
+        {.name = "model",                                                                          \
+         .types = TYPE_TEXT,                                                                       \
+         .flags = FIELD_NOT_EMPTY,                                                                 \
+         .doc = "the judge's model: MODEL, or ROUTE/MODEL; when absent, that of closedbook.yaml, " \
+                "else the default of the first key there is"},                                     \
+        {.name = "temperature",                                                                    \
+         .types = TYPE_REAL,                                                                       \
+         .flags = FIELD_RANGE,                                                                     \
+         .min = 0,                                                                                 \
+         .max = 2,                                                                                 \
+         .standard = "0",                                                                          \
+         .doc = "its temperature; models that refuse one are sent none"},                          \
+        COUNT_FIELD("max_tokens", "2000", "tokens of its answer at most"),                         \
+        COUNT_FIELD("max_file_chars", "20000",                                                     \
+                    "characters of each file at most; what is left out is said to the judge"),     \
+        COUNT_FIELD("max_dialog_chars", "80000",                                                   \
+                    "characters at most of the dialog, and of the tool calls")
+
+#define COUNT_FIELD(field_name, value, text)                                                       \
     {                                                                                              \
-        .name = "max_dialog_chars", .types = TYPE_INT, .standard = "80000", .doc = "of the dialog" \
+        .name = (field_name), .types = TYPE_INT, .flags = FIELD_RANGE, .min = 1, .max = COUNT_MAX, \
+        .standard = (value), .doc = (text)                                                         \
     }
 
-static const struct field llm_judge_fields[] = {JUDGE_FIELDS, {0}};
+static const char *const vote_choices[] = {"mean", "majority", NULL};
+static const struct field llm_judge_fields[] = {
+    JUDGE_FIELDS,
+    {.name = "n",
+     .types = TYPE_INT,
+     .flags = FIELD_RANGE,
+     .min = 1,
+     .max = 15,
+     .standard = "1",
+     .doc = "how often it is asked"},
+    {.name = "votes",
+     .types = TYPE_TEXT,
+     .choices = vote_choices,
+     .standard = "mean",
+     .doc = "the score of several answers: their mean, or 1 when more than half of them reach "
+            "pass_threshold, else 0"},
+    {.name = "timeout",
+     .types = TYPE_REAL,
+     .flags = FIELD_RANGE,
+     .min = 0.1,
+     .max = SECONDS_MAX,
+     .standard = "300",
+     .doc = "seconds for all answers, retries included"},
+    {0},
+};
 static const struct block llm_judge_block = {.fields = llm_judge_fields};
 static const struct field agent_judge_fields[] = {
     JUDGE_FIELDS,
@@ -424,7 +465,9 @@ static const struct kind criterion_kind_rows[] = {
      .block = &skill_triggered_block,
      .doc = "the agent used a skill, by a call of the Skill tool or by a path skills/NAME/ in a "
             "call's parameters, exactly when it should"},
-    {.name = "llm_judge", .state = FIELD_LATER, .block = &llm_judge_block, .doc = "a model judges"},
+    {.name = "llm_judge",
+     .block = &llm_judge_block,
+     .doc = "a model's verdict by a rubric, from 0 to 1; no verdict is an error of the criterion"},
     {.name = "agent_judge",
      .state = FIELD_LATER,
      .block = &agent_judge_block,

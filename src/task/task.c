@@ -73,6 +73,7 @@ static void private_free(struct task_private *half)
     free(half->reference_dir);
     free(half->reference_file);
     free(half->skip_reason);
+    free(half->judge_model);
     json_freep(&half->record_cli);
     str_list_done(&half->tags);
     str_list_done(&half->private_files);

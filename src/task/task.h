@@ -89,6 +89,7 @@ typedef int task_replace(const char *pattern, const char *text, const char *repl
 struct task_overrides {
     const char *agent; /* "-T TYPE[:ARG]" */
     const char *model;
+    const char *judge_model;     /* "--judge-model": of all judges; NULL */
     const char *driver;          /* "--driver" */
     const char *experiment;      /* "-e NAME|PATH"; NULL: the suite's own */
     const struct str_list *sets; /* -D path=value */
@@ -203,4 +204,6 @@ must_check int config_load(const char *suite_root, const char *user_config,
                            struct problems *problems, struct error **err) nonnull(3, 4, 5);
 /* [{"path":..., "value":..., "source":..., "file":..., "line":...}]; new reference. */
 json_t *config_to_json(const struct config *config) nonnull(1);
+/* The model endpoints of the user's config.yaml, a list; NULL: none are named. Borrowed. */
+const json_t *config_routes(const struct config *config) nonnull(1);
 void config_freep(struct config **config);

@@ -26,6 +26,7 @@ enum criterion_kind {
     CRITERION_CLI_CALLED,
     CRITERION_REFERENCE_COMPARISON,
     CRITERION_EXEC,
+    CRITERION_LLM_JUDGE,
     CRITERION_COUNT,
 };
 
@@ -85,4 +86,6 @@ struct task_private {
     struct str_list suite_variables;
     struct task_root root; /* of the grading cell */
     json_t *record_cli;    /* what recorded tools answer, a list; NULL: none */
+    char *judge_model;     /* of judges that name none; NULL: the default of a key */
+    bool judge_forced;     /* by a flag: of all of them */
 };

@@ -534,7 +534,9 @@ static void complains_about_the_configuration(void **state)
         {"limits: {timeout: x}\n",
          "1:19 limits.timeout: a number above 0 and up to 604800 expected, "
          "found the text 'x'\n"},
-        {"routes: {a: b}\n", "1:1 routes: 'routes' is not in this version\n"},
+        {"routes: {a: b}\n", "1:9 routes: a list of maps expected, found a map\n"},
+        {"routes: [{name: a}]\n",
+         "1:9 routes: endpoints and their keys are the user's: name them in config.yaml\n"},
         {"", "0:0 empty: no YAML document in it\n"},
     };
 

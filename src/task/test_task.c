@@ -341,8 +341,11 @@ static void complains_about_criteria(void **state)
         {ONE("type: file_exist, path: a, description: d"),
          "5:27 success_criteria[0].type: unknown criterion type 'file_exist', did you mean "
          "'file_exists'?\n"},
-        {ONE("type: llm_judge, prompt: a, description: d"),
-         "5:27 success_criteria[0].type: the criterion type 'llm_judge' is not in this version\n"},
+        {ONE("type: agent_judge, prompt: a, description: d"),
+         "5:27 success_criteria[0].type: the criterion type 'agent_judge' is not in this "
+         "version\n"},
+        {ONE("type: llm_judge, prompt: a, description: d, n: 16"),
+         "5:68 success_criteria[0].n: a whole number from 1 to 15 expected, found the number 16\n"},
         {ONE("type: program_stdout_equals, description: d"),
          "5:27 success_criteria[0].type: the criterion type 'program_stdout_equals' was removed: "
          "use run_command with expected_stdout\n"},

@@ -1,0 +1,275 @@
+#include "run/judges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "collect/manifest.h"
+#include "run/judges_internal.h"
+#include "run/prices_text.h"
+#include "task/task_public.h"
+
+#define JUDGE_ATTEMPTS_MAX 5
+
+bool judges_are_needed(const struct task_private *task)
+{
+    for (size_t i = 0; i < task->criterion_count; i++) {
+        if (task->criteria[i].kind == CRITERION_LLM_JUDGE)
+            return true;
+    }
+    return false;
+}
+
+/* As the criterion finds it. */
+static const char *model_of(const struct task_private *task, const struct criterion *criterion)
+{
+    const char *own = json_get_text(criterion->params, "model");
+
+    return task->judge_forced || own == NULL ? task->judge_model : own;
+}
+
+int judges_check(const struct task_private *task, const json_t *facts, struct error **err)
+{
+    for (size_t i = 0; i < task->criterion_count; i++) {
+        const struct criterion *criterion = &task->criteria[i];
+        scoped(judge_route_done) struct judge_route route = {0};
+
+        if (criterion->kind != CRITERION_LLM_JUDGE)
+            continue;
+        int r = judge_route_pick(facts, model_of(task, criterion), &route, err);
+
+        if (r < 0)
+            return error_wrap(err, r, "task '%s', criterion '%s'", task->task_id,
+                              criterion->description);
+    }
+    return 0;
+}
+
+struct judges {
+    const struct trial_job *job;
+    json_t *facts;  /* of the broker; NULL: not asked yet */
+    json_t *prices; /* owned */
+    struct scrub *scrub;
+    struct grade_judges callbacks;
+};
+
+/* --- endpoints -------------------------------------------------------------------------------- */
+
+static int find_route(void *context, const char *model, struct judge_route *ret, struct error **err)
+{
+    struct judges *judges = context;
+    int r = 0;
+
+    if (judges->job->judges_fd < 0)
+        return error_set(err, ERROR_BUG, "no broker for judges was started");
+    if (judges->facts == NULL)
+        r = broker_facts(judges->job->judges_fd, &judges->facts, err);
+    return r < 0 ? r : judge_route_pick(judges->facts, model, ret, err);
+}
+
+static int ask(void *context, const struct judge_call *call, json_t **ret, struct error **err)
+{
+    const struct judges *judges = context;
+    scoped(str_list_done) struct str_list headers = {0};
+    const struct broker_question question = {
+        .route = call->route->name,
+        .path = call->path,
+        .headers = &headers,
+        .body = call->body,
+        .timeout_ms = call->timeout_ms,
+        .answer_max_bytes = JUDGE_ANSWER_BYTES_MAX,
+        .attempts_max = JUDGE_ATTEMPTS_MAX,
+    };
+
+    str_list_add(&headers, "Content-Type: application/json");
+    if (call->route->api == JUDGE_ANTHROPIC)
+        str_list_add(&headers, "anthropic-version: 2023-06-01");
+    return broker_ask(judges->job->judges_fd, &question, ret, err);
+}
+
+/* --- the private half ------------------------------------------------------------------------- */
+
+/* Where a private path lies: a tree and a path in it. */
+struct place {
+    int tree_fd; /* -1: nowhere */
+    char *path;  /* owned */
+};
+
+/* What the suite's copy is hollow at lies in the reference's own tree. */
+static bool is_of_reference(const struct private_stage *stage, const char *path)
+{
+    return stage->has_reference && stage->reference_in_suite != NULL &&
+           manifest_path_below(path, stage->reference_in_suite);
+}
+
+static char *path_in_reference(const struct private_stage *stage, const char *path)
+{
+    const char *rest = path + strlen(stage->reference_in_suite);
+    bool is_file = stage->reference.manifest.count == 1 &&
+                   stage->reference.manifest.entries[0].type == MANIFEST_FILE;
+
+    rest += strspn(rest, "/");
+    if (*rest == '\0' && is_file)
+        return str_dup(stage->reference.manifest.entries[0].path);
+    return str_dup(*rest == '\0' ? "." : rest);
+}
+
+static struct place find_place(const struct private_stage *stage, const char *path)
+{
+    bool is_reference = strstr(path, "REFERENCE_DIR") == path + strspn(path, "${");
+    const char *rest = path + strcspn(path, "/");
+
+    rest += strspn(rest, "/");
+    if (is_reference)
+        return (struct place){stage->has_reference ? stage->reference.tree_fd : -1,
+                              path_normal(*rest == '\0' ? "." : rest)};
+    if (!stage->has_suite)
+        return (struct place){-1, str_dup("")};
+    scoped(mem_freep) char *joined = path_join(stage->task_dir_in_suite, rest);
+    scoped(mem_freep) char *inside = path_normal(joined);
+
+    if (is_of_reference(stage, inside))
+        return (struct place){stage->reference.tree_fd, path_in_reference(stage, inside)};
+    return (struct place){stage->suite.tree_fd, take(inside)};
+}
+
+static int read_place(const struct place *place, struct grade_file *ret, struct error **err)
+{
+    struct stat st;
+    scoped(fd_closep) int fd =
+        fs_open_beneath(place->tree_fd, place->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                        0, FS_LINKS_BENEATH);
+
+    if (fd == -ENOENT || fd == -ENOTDIR || fd == -EXDEV || fd == -ELOOP) {
+        ret->state = GRADE_FILE_ABSENT;
+        return 0;
+    }
+    if (fd < 0)
+        return error_errno(err, -fd, "cannot open '%s' of the private half", place->path);
+    if (fstat(fd, &st) != 0)
+        return error_errno(err, errno, "cannot look at '%s' of the private half", place->path);
+    ret->state = S_ISREG(st.st_mode)   ? GRADE_FILE_OK
+                 : S_ISDIR(st.st_mode) ? GRADE_FILE_DIRECTORY
+                                       : GRADE_FILE_NOT_REGULAR;
+    if (ret->state == GRADE_FILE_OK && st.st_size > (off_t)SCRUB_KEYS_BYTES_MAX)
+        ret->state = GRADE_FILE_TOO_LARGE;
+    return ret->state == GRADE_FILE_OK
+               ? fs_read_fd(fd, place->path, SCRUB_KEYS_BYTES_MAX, &ret->content, err)
+               : 0;
+}
+
+static int read_private(void *context, const char *path, struct grade_file *ret, struct error **err)
+{
+    const struct judges *judges = context;
+    const struct private_stage *stage = judges->job->private_stage;
+
+    if (stage == NULL) {
+        ret->state = GRADE_FILE_ABSENT;
+        return 0;
+    }
+    struct place place = find_place(stage, path);
+    int r = 0;
+
+    if (place.tree_fd < 0)
+        ret->state = GRADE_FILE_ABSENT;
+    else
+        r = read_place(&place, ret, err);
+    free(place.path);
+    return r;
+}
+
+static int list_reference(void *context, struct str_list *ret, size_t *ret_left, struct error **err)
+{
+    const struct judges *judges = context;
+    const struct private_stage *stage = judges->job->private_stage;
+
+    (void)err;
+    *ret_left = 0;
+    if (stage == NULL || !stage->has_reference)
+        return 0;
+    const struct manifest *manifest = &stage->reference.manifest;
+
+    for (size_t i = 0; i < manifest->count; i++) {
+        if (manifest->entries[i].type != MANIFEST_FILE)
+            continue;
+        if (ret->count < JUDGE_REFERENCE_FILES_MAX)
+            str_list_add(ret, manifest->entries[i].path);
+        else
+            (*ret_left)++;
+    }
+    return 0;
+}
+
+/* --- judgements made before ------------------------------------------------------------------- */
+
+static int recall(void *context, const char *key, json_t **ret, struct error **err)
+{
+    const struct judges *judges = context;
+    scoped(mem_freep) char *name = judgement_path(key);
+    scoped(error_freep) struct error *unread = NULL;
+
+    (void)err;
+    *ret = NULL;
+    /* What cannot be read is judged anew. */
+    (void)!json_load(judges->job->dir_fd, name, JUDGEMENT_BYTES_MAX, ret, &unread);
+    return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+int judges_open(const struct trial_job *job, struct judges **ret, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    *ret = NULL;
+    if (!judges_are_needed(private_half))
+        return 0;
+    scoped(judges_freep) struct judges *judges = mem_new(1, sizeof(*judges));
+
+    judges->job = job;
+    judges->scrub = scrub_new();
+    int r = json_parse("prices.json", prices_text, strlen(prices_text), &judges->prices, err);
+
+    if (r < 0)
+        return r;
+    judges->callbacks = (struct grade_judges){
+        .context = judges,
+        .model = private_half->judge_forced ? NULL : private_half->judge_model,
+        .forced = private_half->judge_forced ? private_half->judge_model : NULL,
+        .task_prompt = public_half->prompt,
+        .prices = {judges->prices},
+        .scrub = judges->scrub,
+        .route = find_route,
+        .read = read_private,
+        .reference = list_reference,
+        .ask = ask,
+        .recall = recall,
+    };
+    *ret = take(judges);
+    return 0;
+}
+
+void judges_free(struct judges *judges)
+{
+    if (judges == NULL)
+        return;
+    json_decref(judges->facts);
+    json_decref(judges->prices);
+    scrub_free(judges->scrub);
+    free(judges);
+}
+
+void judges_freep(struct judges **judges)
+{
+    judges_free(*judges);
+}
+
+const struct grade_judges *judges_of(const struct judges *judges)
+{
+    return judges == NULL ? NULL : &judges->callbacks;
+}
