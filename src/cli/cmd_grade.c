@@ -47,7 +47,8 @@ static const struct cli_option rows[] = {
 /* What grading works on. */
 struct job {
     const struct arguments *arguments;
-    const char *path;
+    const char *path;           /* of the run */
+    struct trial_operand trial; /* the one that is graded; empty: all */
     struct session session;
     struct run_dir *recorded;
     struct task_inputs inputs;
@@ -60,6 +61,7 @@ static void job_done(struct job *job)
     task_inputs_done(&job->inputs);
     run_dir_close(job->recorded);
     session_close(&job->session);
+    trial_operand_done(&job->trial);
 }
 
 static int load(struct job *job, struct error **err)
@@ -133,6 +135,7 @@ static int grade(struct job *job, struct error **err)
         .stop = interrupt_watch(),
         .parallel = (unsigned)values->parallel,
         .trust_host_steps = values->trust_host_steps,
+        .only = job->trial.trial_path,
     };
 
     if (values->trust_host_steps)
@@ -147,10 +150,15 @@ static int run(const struct arguments *arguments, struct error **err)
 {
     scoped(job_done) struct job job = {.arguments = arguments, .path = arguments->operands[0]};
     const struct values *values = arguments->values;
+    scoped(mem_freep) char *run_path = run_path_of(arguments->operands[0]);
     struct session_options options = {
-        .cells = true, .owner_of = job.path, .allow_tier = values->allow_tier};
+        .cells = true, .owner_of = run_path, .allow_tier = values->allow_tier};
     int r = session_open(&options, &job.session, err);
 
+    if (r == 0 && operand_kind_of(&job.session, job.path) == OPERAND_TRIAL) {
+        r = trial_operand_parse(&job.session, job.path, &job.trial, err);
+        job.path = r == 0 ? job.trial.run_path : job.path;
+    }
     if (r == 0)
         r = load(&job, err);
     return r < 0 ? r : grade(&job, err);
@@ -161,7 +169,7 @@ static const struct values defaults = {.parallel = 1, .colour = "auto"};
 const struct command command_grade = {
     .name = "grade",
     .summary = "grade recorded trials, or grade them again; execution facts stay",
-    .operands = "RUN",
+    .operands = "RUN|TRIAL",
     .options = rows,
     .option_count = ARRAY_SIZE(rows),
     .values_size = sizeof(struct values),

@@ -127,6 +127,7 @@ int run_resume(struct run *run, struct error **err)
 static int mark_ungradable(struct run *run, struct error **err)
 {
     scoped(run_trials_done) struct run_trials trials = {0};
+    bool found = false;
     int r = run_dir_trials(run->dir, false, &trials, err);
 
     for (size_t i = 0; i < run->plan->trial_count; i++)
@@ -134,9 +135,16 @@ static int mark_ungradable(struct run *run, struct error **err)
     for (size_t i = 0; r == 0 && i < trials.count; i++) {
         struct planned_trial *trial = find_trial(run->plan, trials.paths[i]);
 
-        if (trial != NULL && trials.records[i].artifacts.digest != NULL)
-            trial->done = false;
+        if (trial == NULL || trials.records[i].artifacts.digest == NULL)
+            continue;
+        if (run->only != NULL && strcmp(run->only, trial->path) != 0)
+            continue;
+        trial->done = false;
+        found = true;
     }
+    if (r == 0 && run->only != NULL && !found)
+        return error_set(err, ERROR_USER, "'%s' of '%s' holds nothing that can be graded",
+                         run->only, run->path);
     return r;
 }
 

@@ -22,6 +22,7 @@ struct run {
     bool preflight, fail_fast;
     bool trust_host_steps;
     uint64_t stop_after_errors;
+    const char *only; /* run_grade(): the path of the one trial that is graded; NULL: all */
     bool retry_errors, rerun_failed, force; /* run_resume() only */
     bool grading;
     /* what comes out */

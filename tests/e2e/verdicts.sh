@@ -225,6 +225,19 @@ case_grading_again_keeps_what_happened() {
   facts good | cmp - good.before || fail "grading changed the facts of a trial"
   facts broken | cmp - broken.before || fail "grading changed the facts of an ERROR"
   sha256sum --quiet -c sums || fail "grading changed a recorded file"
+  [ "$(jq -r .status run/trials/default/good/00/previous/000.json)" = SUCCESS ] || fail "the previous record is gone"
+  # One trial of a run; the others are left alone.
+  script_task other <<<$'#!/bin/sh\ntrue'
+  rm -r suite/broken run
+  run_suite
+  sed -i 's/= x/= y/' suite/good/task.yaml
+  cb grade run/trials/default/good/00 --quiet
+  expect_status 1
+  expect_trial .status FAILURE good
+  [ "$(jq -r .status run/trials/default/good/00/previous/000.json)" = SUCCESS ] || fail "the previous record is gone"
+  [ ! -e run/trials/default/other/00/previous ] || fail "another trial was graded, too"
+  cb grade run/trials/default/good/01
+  expect_status 2
 }
 
 case_tempdir_says_unprotected() {
