@@ -23,11 +23,11 @@ int codex_plan_turn(const struct task_public *task, const struct agent_place *pl
         place->base_url);
     static const char *const before[] = {"--json", "--skip-git-repo-check",
                                          "--dangerously-bypass-approvals-and-sandbox", NULL};
-    static const char *const after[] = {"-c",        "model_provider=\"closedbook\"",
-                                        "-c",        "analytics.enabled=false",
-                                        "--disable", "plugins",
-                                        "--disable", "apps",
-                                        NULL};
+    static const char *const after[] = {
+        "-c", "model_provider=\"closedbook\"", "-c", "analytics.enabled=false", "--disable",
+        "plugins", "--disable", "apps",
+        /* Tools that the broker refuses: agents of its own, and the search of the endpoint. */
+        "--disable", "multi_agent", "-c", "web_search=\"disabled\"", NULL};
     struct agent_turn turn = {0};
     int r = turn_needs_model(task, "codex", err);
 

@@ -69,7 +69,8 @@ static void task_done(struct task_public *task)
     "IS_SANDBOX=1"
 #define CODEX_FLAGS                                                                                \
     "--json|--skip-git-repo-check|--dangerously-bypass-approvals-and-sandbox|-m|gpt-5.4|-c|"       \
-    "model_provider=\"closedbook\"|-c|analytics.enabled=false|--disable|plugins|--disable|apps|"   \
+    "model_provider=\"closedbook\"|-c|analytics.enabled=false|--disable|plugins|--disable|apps|--" \
+    "disable|multi_agent|-c|web_search=\"disabled\"|"                                              \
     "-c|model_providers.closedbook={name=\"closedbook\",base_url=\"http://h:1/v1\","               \
     "env_key=\"CLOSEDBOOK_MODEL_KEY\",wire_api=\"responses\"}"
 
