@@ -14,7 +14,9 @@ static void check_plugins(struct target *target)
 
     for (size_t i = 0; plugins != NULL && plugins->kind == NODE_LIST && i < plugins->count; i++) {
         const struct node *node = node_get(plugins->items[i], "path");
-        bool has_include = node_get(plugins->items[i], "include") != NULL;
+        const struct node *include = node_get(plugins->items[i], "include");
+        /* With all layers there is an empty one where nobody wrote it. */
+        bool has_include = include != NULL && (include->kind != NODE_LIST || include->count > 0);
         scoped(mem_freep) char *path =
             node != NULL && node->kind == NODE_TEXT ? yaml_path(target, node) : NULL;
         scoped(mem_freep) char *place = str_format("agent.plugins[%zu].path", i);

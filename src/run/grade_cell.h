@@ -33,9 +33,10 @@ struct grade_cell_options {
     size_t service_count;
     const volatile int *stop; /* non-zero: commands end at once; NULL: never */
     /* What was kept outside of the cells and belongs into this one's workspace. */
-    const int *sealed_fd;    /* an archive of what sealed programs wrote; NULL: nothing */
-    const char *kept_path;   /* relative; NULL: nothing */
-    int kept_fd;             /* a regular file; counts with kept_path */
+    const int *sealed_fd; /* an archive of what sealed programs wrote; NULL: nothing */
+    const struct str_list *sealed_dirs; /* their folders; counts with sealed_fd */
+    const char *kept_path;              /* relative; NULL: nothing */
+    int kept_fd;                        /* a regular file; counts with kept_path */
     bool operator_env;       /* the environment is this program's own, with what cells add */
     const struct cell *keep; /* an ended cell whose workspace it takes over; NULL: none */
     /* A harness cell: steps and the oracle act as the agent would, who may take over what they

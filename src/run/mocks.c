@@ -202,15 +202,6 @@ static bool has_path(const json_t *list, const char *path)
     return false;
 }
 
-static void note_forged(struct trial_record *record, const char *path)
-{
-    json_push(json_object_get(record->mocks, "forged"), json_text(path, strlen(path)));
-    str_list_add_take(&record->integrity_reasons,
-                      str_format("attempt: the agent wrote where %s, the log of calls, belongs; "
-                                 "the log was laid over it",
-                                 path));
-}
-
 static bool has_changed(const json_t *changes, const char *path)
 {
     static const char *const lists[] = {"added", "modified"};
@@ -222,12 +213,29 @@ static bool has_changed(const json_t *changes, const char *path)
     return false;
 }
 
+static void note_forged(struct trial_record *record, const char *path, const char *what)
+{
+    json_push(json_object_get(record->mocks, "forged"), json_text(path, strlen(path)));
+    str_list_add_take(&record->integrity_reasons, str_format("attempt: the agent wrote %s", what));
+}
+
+/* In a sealed folder, which is none of its workspace. */
+static void note_folders(struct trial_record *record, const struct str_list *dirs,
+                         const json_t *changes)
+{
+    for (size_t i = 0; i < dirs->count; i++) {
+        scoped(mem_freep) char *inside = path_join(dirs->items[i], ".");
+        scoped(mem_freep) char *what =
+            str_format("in %s, a folder of sealed mocks; all of it was put aside", dirs->items[i]);
+
+        if (has_changed(changes, inside))
+            note_forged(record, dirs->items[i], what);
+    }
+}
+
 int mocks_note_forged(const struct trial_job *job, struct trial_record *record, struct error **err)
 {
     scoped(json_freep) json_t *changes = NULL;
-    const json_t *kept;
-    size_t i;
-    json_t *path;
 
     if (record->mocks == NULL)
         return 0;
@@ -236,12 +244,10 @@ int mocks_note_forged(const struct trial_job *job, struct trial_record *record, 
     if (r < 0)
         return error_wrap(err, r, "cannot look for forged logs");
     if (mocks_are_recorded(job) && has_changed(changes, MOCKS_LOG))
-        note_forged(record, MOCKS_LOG);
-    kept = json_get_array(record->mocks, "kept");
-    json_array_foreach (kept, i, path) {
-        if (has_changed(changes, json_string_value(path)))
-            note_forged(record, json_string_value(path));
-    }
+        note_forged(record, MOCKS_LOG,
+                    "where " MOCKS_LOG ", the log of calls, belongs; the log was laid over it");
+    if (public_of(job, NULL)->mocks_sealed)
+        note_folders(record, &public_of(job, NULL)->mock_dirs, changes);
     return 0;
 }
 

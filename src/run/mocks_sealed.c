@@ -166,21 +166,58 @@ int mocks_sealed_open(const struct trial_job *job, struct cell *agent, struct ce
 
 /* --- what they wrote -------------------------------------------------------------------------- */
 
-/* What the cell's program told, and where it goes. */
+/* One entry of the archive; a folder has no bytes. */
+struct kept_entry {
+    char *path;
+    enum manifest_type type;
+    mode_t mode;
+    uint64_t size_bytes;
+    off_t offset; /* of its bytes in what the cell's program told */
+};
+
+/* What the cell's program told. */
 struct kept {
     int from_fd;
-    struct tar_writer writer;
+    struct kept_entry *entries;
+    size_t count;
     json_t *paths;
-    struct str_list folders; /* that are in the archive */
     uint64_t bytes;
 };
 
 static void kept_done(struct kept *kept)
 {
     fd_closep(&kept->from_fd);
-    tar_writer_done(&kept->writer);
-    str_list_done(&kept->folders);
+    for (size_t i = 0; i < kept->count; i++)
+        free(kept->entries[i].path);
+    free(kept->entries);
     json_decref(kept->paths);
+}
+
+static void add_entry(struct kept *kept, const struct kept_entry *entry)
+{
+    for (size_t i = 0; i < kept->count; i++) {
+        if (strcmp(kept->entries[i].path, entry->path) == 0)
+            return;
+    }
+    kept->entries = mem_resize(kept->entries, kept->count + 1, sizeof(*kept->entries));
+    kept->entries[kept->count] = *entry;
+    kept->entries[kept->count++].path = str_dup(entry->path);
+}
+
+/* The folders above the path. */
+static void add_folders(struct kept *kept, const char *path)
+{
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        scoped(mem_freep) char *folder = str_ndup(path, (size_t)(slash - path));
+
+        add_entry(kept, &(struct kept_entry){.path = folder, .type = MANIFEST_DIR, .mode = 0755});
+    }
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return manifest_path_compare(((const struct kept_entry *)a)->path,
+                                 ((const struct kept_entry *)b)->path);
 }
 
 /* False at the end. */
@@ -204,24 +241,8 @@ static int read_whole(int fd, void *bytes, size_t size, bool *ret_end, struct er
                : error_set(err, ERROR_SYSTEM, "what sealed programs wrote ends too early");
 }
 
-static int add_folders(struct kept *kept, const char *path, struct error **err)
-{
-    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        scoped(mem_freep) char *folder = str_ndup(path, (size_t)(slash - path));
-        const struct tar_entry entry = {.path = folder, .type = MANIFEST_DIR, .mode = 0755};
-        int r = 0;
-
-        if (!str_list_has(&kept->folders, folder)) {
-            str_list_add(&kept->folders, folder);
-            r = tar_writer_add(&kept->writer, &entry, err);
-        }
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int copy_bytes(struct kept *kept, uint64_t size, struct error **err)
+static int copy_bytes(const struct kept *kept, struct tar_writer *writer, uint64_t size,
+                      struct error **err)
 {
     scoped(mem_freep) char *bytes = mem_new(PIECE_BYTES, 1);
     int r = 0;
@@ -234,10 +255,10 @@ static int copy_bytes(struct kept *kept, uint64_t size, struct error **err)
         if (r == 0 && is_end)
             r = error_set(err, ERROR_SYSTEM, "what sealed programs wrote ends too early");
         if (r == 0)
-            r = tar_writer_bytes(&kept->writer, bytes, piece, err);
+            r = tar_writer_bytes(writer, bytes, piece, err);
         left -= piece;
     }
-    return r < 0 ? r : tar_writer_pad(&kept->writer, size, err);
+    return r < 0 ? r : tar_writer_pad(writer, size, err);
 }
 
 /* The cell ran an author's programs on an agent's words: nothing of it is believed. */
@@ -270,41 +291,65 @@ static int take_file(const struct trial_job *job, struct kept *kept,
     if (r < 0)
         return r;
     kept->bytes += header->size_bytes;
+    const struct kept_entry entry = {.path = path,
+                                     .type = MANIFEST_FILE,
+                                     .mode = header->mode | 0600,
+                                     .size_bytes = header->size_bytes,
+                                     .offset = lseek(kept->from_fd, 0, SEEK_CUR)};
+
+    if (lseek(kept->from_fd, (off_t)header->size_bytes, SEEK_CUR) < 0)
+        return error_errno(err, errno, "cannot read what sealed programs wrote");
     /* Beside their folders nothing is the workspace's. */
     if (!is_sound(job, header, path))
-        return lseek(kept->from_fd, (off_t)header->size_bytes, SEEK_CUR) < 0
-                   ? error_errno(err, errno, "cannot read what sealed programs wrote")
-                   : 0;
-    const struct tar_entry entry = {.path = path,
-                                    .type = MANIFEST_FILE,
-                                    .mode = header->mode | 0600,
-                                    .size_bytes = header->size_bytes};
-
+        return 0;
     json_push(kept->paths, json_text(path, strlen(path)));
-    r = add_folders(kept, path, err);
-    if (r == 0)
-        r = tar_writer_add(&kept->writer, &entry, err);
-    return r < 0 ? r : copy_bytes(kept, header->size_bytes, err);
+    add_folders(kept, path);
+    add_entry(kept, &entry);
+    return 0;
 }
 
-static int write_archive(const struct trial_job *job, struct kept *kept, int tar_fd,
-                         struct error **err)
+static int read_told(const struct trial_job *job, struct kept *kept, struct error **err)
 {
+    const struct str_list *dirs = &public_of(job)->mock_dirs;
     struct kept_header header;
-    struct sha256 digest;
+    bool is_end = false;
     int r = 0;
 
-    tar_writer_init(&kept->writer, tar_fd, KEPT_PATH);
-    for (;;) {
-        bool is_end = false;
-
+    for (size_t i = 0; i < dirs->count; i++) {
+        add_folders(kept, dirs->items[i]);
+        add_entry(kept,
+                  &(struct kept_entry){.path = dirs->items[i], .type = MANIFEST_DIR, .mode = 0755});
+    }
+    while (r == 0 && !is_end) {
         r = read_whole(kept->from_fd, &header, sizeof(header), &is_end, err);
         if (r == 0 && !is_end)
             r = take_file(job, kept, &header, err);
-        if (r < 0 || is_end)
-            break;
     }
-    return r < 0 ? r : tar_writer_end(&kept->writer, &digest, err);
+    return r;
+}
+
+static int write_archive(const struct kept *kept, int tar_fd, struct error **err)
+{
+    scoped(tar_writer_done) struct tar_writer writer = {0};
+    struct sha256 digest;
+    int r = 0;
+
+    tar_writer_init(&writer, tar_fd, KEPT_PATH);
+    for (size_t i = 0; r == 0 && i < kept->count; i++) {
+        const struct kept_entry *from = &kept->entries[i];
+        const struct tar_entry entry = {.path = from->path,
+                                        .type = from->type,
+                                        .mode = from->mode,
+                                        .size_bytes = from->size_bytes};
+
+        r = tar_writer_add(&writer, &entry, err);
+        if (r < 0 || from->type != MANIFEST_FILE)
+            continue;
+        if (lseek(kept->from_fd, from->offset, SEEK_SET) < 0)
+            return error_errno(err, errno, "cannot read what sealed programs wrote");
+        r = copy_bytes(kept, &writer, from->size_bytes, err);
+    }
+    return r < 0 ? r : tar_writer_end(&writer, &digest, err);
 }
 
 static int take_kept(const struct trial_job *job, struct kept *kept, struct error **err)
@@ -319,7 +364,11 @@ static int take_kept(const struct trial_job *job, struct kept *kept, struct erro
 
     if (tar_fd < 0 || lseek(kept->from_fd, 0, SEEK_SET) < 0)
         return error_errno(err, errno, "cannot keep what sealed programs wrote");
-    return write_archive(job, kept, tar_fd, err);
+    r = read_told(job, kept, err);
+    if (r < 0)
+        return r;
+    qsort(kept->entries, kept->count, sizeof(*kept->entries), compare_entries);
+    return write_archive(kept, tar_fd, err);
 }
 
 static void note(struct trial_record *record, json_t *paths)

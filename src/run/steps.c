@@ -474,8 +474,12 @@ static int run_after(const struct trial_job *job, struct trial_record *record, s
     scoped(fd_closep) int sealed_fd = mocks_sealed_kept(job->dir_fd);
     scoped(mem_freep) char *input_dir = trial_input_dir(job);
     bool is_bare = job->bare_host != NULL;
+    const struct task_public *public_half = NULL;
+
+    task_split(job->task, &public_half, &task);
     struct grade_cell_options options = {
         .monitor = is_bare ? job->bare_host : job->monitor,
+        .sealed_dirs = &public_half->mock_dirs,
         .kept_path = is_bare || log_fd < 0 ? NULL : MOCKS_LOG,
         .sealed_fd = is_bare || sealed_fd < 0 ? NULL : &sealed_fd,
         .kept_fd = log_fd,

@@ -283,7 +283,10 @@ sealed_suite() { # FIELDS [SANDBOX]
   cat >suite/tpl/m/tool <<'E2'
 #!/bin/sh
 here=$(dirname "$0")
-echo "$*" >>"$here/calls.log"
+for l in calls.log z y/x y/a a b c d; do
+  case $1:$l in many:*/*) mkdir -p "$here/y" ;; many:* | *:calls.log) ;; *) continue ;; esac
+  echo "$*" >>"$here/$l"
+done
 case $1 in
   ask) cat "$here/answers.txt" ;;
   in) wc -c ;;
@@ -311,7 +314,7 @@ case_sealed_programs_answer_and_neither_they_nor_their_log_are_there() {
   - {type: file_contains, path: said, includes: [erpbeqrq-nafjre-0451], description: "it answered, which is written down in another alphabet"}
   - {type: run_command, command: "head -n 2 m/calls.log | tr \"\\n\" ,", expected_stdout: "ask me,in,", description: its log is in its folder}'
   sealed_suite "$fields" <<<"#!/bin/sh
-tool ask me | tr a-z n-za-m >said; printf 12345 | tool in >count; $SEARCH; ls -a >list; command -v tool >>list"
+tool ask me | tr a-z n-za-m >said; printf 12345 | tool in >count; tool many; $SEARCH; ls -a >list; command -v tool >>list"
   run_suite
   expect_status 0
   cb show run/trials/default/t/00 where
@@ -321,7 +324,7 @@ tool ask me | tr a-z n-za-m >said; printf 12345 | tool in >count; $SEARCH; ls -a
   cb show run/trials/default/t/00 list
   grep -qx m out && fail "the folder is there"
   grep -qx /run/tools/bin/tool out || fail "$(cat out)"
-  [ "$(jq -c .mocks.kept run/trials/default/t/00/trial.json)" = '["m/calls.log"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+  [ "$(jq -c .mocks.kept run/trials/default/t/00/trial.json)" != null ] && [ "$(jq -c '.mocks.kept | sort' run/trials/default/t/00/trial.json)" = '["m/a","m/b","m/c","m/calls.log","m/d","m/y/a","m/y/x","m/z"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
   # The same search, unsealed.
   rm -r run
   sealed_suite "$fields" 'ignore_patterns: []' <<<"#!/bin/sh"$'\n'"tool ask me | tr a-z n-za-m >said; $SEARCH"
@@ -347,7 +350,22 @@ E2
   expect_text seen "$(printf '%s\n' /workspace/d one two one bad 'status 7' denied 'none /run/tools/bin/other' 'before tool: not found' 'status 127')"
   cb show run/trials/default/t/00 real
   expect_text out "$(printf '%s\n' 'before real a b in /workspace/d' 'status 3')"
-  [ "$(jq -c .mocks.forged run/trials/default/t/00/trial.json)" = '["m/calls.log"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+  [ "$(jq -c .mocks.forged run/trials/default/t/00/trial.json)" = '["m"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
+}
+
+# A log of calls that nobody made: what the agent put there is gone, be it a folder, a link or a file.
+case_a_sealed_folder_is_never_the_agents() {
+  local way
+  for way in 'mkdir m; echo "ask me" >m/calls.log' 'ln -s /tmp m' 'echo x >m' ':'; do
+    sealed_suite 'success_criteria:
+  - {type: file_exists, path: seen, description: it ran}
+  - {type: run_command, command: "test -d m && test ! -L m && test -z \"$(ls -A m)\"", description: nothing was called}' <<<"#!/bin/sh
+$way; touch seen"
+    rm -rf run
+    run_suite
+    expect_status 0
+  done
+  [ "$(jq -c .mocks run/trials/default/t/00/trial.json)" = '{"kept":[],"forged":[]}' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
 }
 
 # The folder comes by starter_files, or is all of a source.
@@ -361,6 +379,7 @@ case_sealed_folders_of_any_source_are_taken_out() {
   expect_status 0
   cb show run/trials/default/t/00 seen
   sort out >sorted
+  [ "$(jq -c .mocks.kept run/trials/default/t/00/trial.json)" = '["m/calls.log"]' ] || fail "$(jq -c .mocks run/trials/default/t/00/trial.json)"
   expect_text sorted "$(printf '%s\n' ./mm ./seen here recorded-answer-0451)"
 }
 
@@ -371,5 +390,5 @@ main an_authors_mock_is_first_on_path_and_executable_there_only:user a_sealing_s
   the_log_reaches_graders_whatever_the_agent_left:user \
   a_forged_log_is_put_aside_and_noted:user a_cell_that_speaks_by_hand_is_bounded_and_counted:user \
   a_recorded_program_that_is_there_twice_is_an_error \
-  sealed_folders_of_any_source_are_taken_out sealed_programs_answer_and_neither_they_nor_their_log_are_there:user \
+  a_sealed_folder_is_never_the_agents:user sealed_folders_of_any_source_are_taken_out sealed_programs_answer_and_neither_they_nor_their_log_are_there:user \
   a_sealed_program_sees_the_live_workspace_and_cannot_write_it:user
