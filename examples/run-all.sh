@@ -56,6 +56,8 @@ example own-criterion         own-criterion  0
 example own-criterion-nop     own-criterion  1       --agent nop
 example command-count         command-count  0
 example command-count-nop     command-count  1       --agent nop
+example suite                 suite          1       -e hint
+example suite-hinted          suite          0       -e hint --variant hinted
 
 for hunt in answer-hunt peek; do
   selected "$hunt" || continue
