@@ -6,11 +6,13 @@
  * "#!CALL_PROGRAM_PATH", so the kernel gives it that file's path as first argument; with "-s"
  * behind it, it stands in for a sealed program, to whose server it hands its streams as well.
  * `--listen PATH` makes the socket, hands its listening end out by descriptor 3, and ends: before
- * the cell has any other program. `--serve` and `--kept` (mock_serve.c) run in a cell beside it.
+ * the cell has any other program; so does `--listen-port N` with one of TCP. `--serve` and `--kept`
+ * (mock_serve.c) run in a cell beside it.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -74,6 +76,27 @@ static int hand_out_listener(const char *path)
     int fd = mock_listen(path);
     char byte = 'l';
 
+    int r = message_send(LISTEN_FD, &byte, 1, &fd, 1);
+
+    if (r < 0)
+        mock_fail("mock", "cannot hand out the socket", -r);
+    return 0;
+}
+
+/* The same over TCP, on the loopback of this network: for what speaks HTTP. */
+static int hand_out_port(const char *text)
+{
+    char *end = NULL;
+    unsigned long port = strtoul(text, &end, 10);
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                        .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char byte = 'l';
+
+    if (*end != '\0' || port == 0 || port > UINT16_MAX || fd < 0 ||
+        bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
+        mock_fail("mock", "cannot listen", errno);
     int r = message_send(LISTEN_FD, &byte, 1, &fd, 1);
 
     if (r < 0)
@@ -285,6 +308,8 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--listen") == 0)
         return hand_out_listener(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--listen-port") == 0)
+        return hand_out_port(argv[2]);
     if (argc >= 2 && strcmp(argv[1], "--serve") == 0)
         return mock_serve(argv + 2);
     if (argc == 2 && strcmp(argv[1], "--kept") == 0)

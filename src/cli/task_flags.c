@@ -10,6 +10,7 @@
 #include "grade/grade.h"
 #include "grade/regex.h"
 #include "run/judges.h"
+#include "run/wire.h"
 #include "task/problems.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -201,5 +202,20 @@ int task_inputs_judges(const struct task_inputs *inputs, struct session *session
     return judges_prepare(
         session, set,
         &(struct judges_setup){.routes = config_routes(config), .user_config = inputs->user_config},
+        err);
+}
+
+int task_inputs_endpoints(const struct task_inputs *inputs, struct session *session,
+                          const struct task_set *set, struct error **err)
+{
+    scoped(problems_done) struct problems problems = {0};
+    scoped(config_freep) struct config *config = NULL;
+    int r = config_load(NULL, inputs->user_config, &session->reader, &config, &problems, err);
+
+    if (r < 0)
+        return r;
+    return wire_prepare(
+        session, set,
+        &(struct wire_setup){.routes = config_routes(config), .user_config = inputs->user_config},
         err);
 }

@@ -163,3 +163,9 @@ must_check int task_inputs_judges(const struct task_inputs *inputs, struct sessi
 must_check int task_inputs_load(const struct task_inputs *inputs, const struct task_reader *reader,
                                 bool verbose, struct task_set *ret, struct error **err)
     nonnull(1, 2, 4);
+
+struct session;
+/* Starts what speaks with models for agents that may ask them: wire_prepare(). */
+must_check int task_inputs_endpoints(const struct task_inputs *inputs, struct session *session,
+                                     const struct task_set *set, struct error **err)
+    nonnull(1, 2, 3);

@@ -54,21 +54,20 @@ static int start(struct session *session, const struct judges_setup *setup, stru
     scoped(mem_freep) char *folder =
         setup->user_config == NULL ? NULL : path_dir(setup->user_config);
     scoped(mem_freep) char *yaml = folder == NULL ? NULL : path_join(folder, "keys.yaml");
-    scoped(fd_closep) int env_fd = -1;
     scoped(fd_closep) int dotenv_fd = open_keys(session, ".env");
     scoped(fd_closep) int yaml_fd = open_keys(session, yaml);
     scoped(json_freep) json_t *json = json_object();
 
     json_put(json, "routes", setup->routes == NULL ? json_array() : json_deep_copy(setup->routes));
     name_keys(setup->routes, names);
-    int r = keys_take_env(names, &env_fd, err);
+    int r = session_env_keys(session, names, err);
 
     if (r < 0)
         return r;
     const struct broker_options options = {
         .program = session->broker_program,
         .setup = json,
-        .env_keys_fd = env_fd,
+        .env_keys_fd = session->env_keys_fd,
         .dotenv_fd = dotenv_fd,
         .keys_yaml_fd = yaml_fd,
     };

@@ -83,10 +83,10 @@ int mocks_fill_cell(const struct trial_job *job, struct cell_spec *spec, struct 
 }
 
 /* Runs the stand-in, which hands a socket out of the cell. */
-static int run_listener(struct cell *cell, const char *path, int theirs, struct cell_exit *ret,
-                        struct error **err)
+static int run_listener(struct cell *cell, const char *const words[2], int theirs,
+                        struct cell_exit *ret, struct error **err)
 {
-    const char *const argv[] = {CALL_PROGRAM_PATH, "--listen", path, NULL};
+    const char *const argv[] = {CALL_PROGRAM_PATH, words[0], words[1], NULL};
     static const char *const envp[] = {NULL};
     const struct cell_command command = {
         .argv = argv, .envp = envp, .fds = {-1, -1, -1, theirs}, .fd_count = 4};
@@ -99,7 +99,7 @@ static int run_listener(struct cell *cell, const char *path, int theirs, struct 
 }
 
 /* The socket is made in the cell, where the agent's programs reach it, and listened to outside. */
-int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **err)
+static int listen_in(struct cell *cell, const char *const words[2], int *ret, struct error **err)
 {
     int ends[2], fds[MESSAGE_FDS_MAX];
     struct cell_exit status = {0};
@@ -112,7 +112,7 @@ int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **e
     scoped(fd_closep) int ours = ends[0];
     scoped(fd_closep) int theirs = ends[1];
 
-    r = run_listener(cell, path, theirs, &status, err);
+    r = run_listener(cell, words, theirs, &status, err);
     if (r < 0)
         return r;
     fd_closep(&theirs);
@@ -124,6 +124,20 @@ int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **e
                          status.exit_code);
     *ret = fds[0];
     return 0;
+}
+
+int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **err)
+{
+    const char *const words[2] = {"--listen", path};
+
+    return listen_in(cell, words, ret, err);
+}
+
+int mocks_listen_port(struct cell *cell, const char *port, int *ret, struct error **err)
+{
+    const char *const words[2] = {"--listen-port", port};
+
+    return listen_in(cell, words, ret, err);
 }
 
 int mocks_open(const struct trial_job *job, struct cell *cell, struct error **err)

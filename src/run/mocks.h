@@ -29,6 +29,9 @@ must_check int mocks_fill_cell(const struct trial_job *job, struct cell_spec *sp
 /* Makes a socket at the path in a live cell, where its programs reach it; *ret listens outside. */
 must_check int mocks_listen(struct cell *cell, const char *path, int *ret, struct error **err)
     nonnull(1, 2, 3);
+/* The same for a port of TCP on the cell's own loopback. */
+must_check int mocks_listen_port(struct cell *cell, const char *port, int *ret, struct error **err)
+    nonnull(1, 2, 3);
 /* In a live cell that runs nothing yet: from here on calls are answered and logged. */
 must_check int mocks_open(const struct trial_job *job, struct cell *cell, struct error **err)
     nonnull(1, 2);

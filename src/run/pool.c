@@ -128,6 +128,8 @@ static void forget_controls(const struct session *session)
         monitor_forget(session->tempdir);
     broker_forget(session->broker);
     broker_forget(session->judges);
+    if (session->has_env_keys)
+        (void)close(session->env_keys_fd); /* a trial has no key */
 }
 
 static int connect_trial(struct pool *pool, struct monitor **ret, struct error **err)
@@ -168,11 +170,12 @@ static int connect_broker(struct pool *pool, const struct task *task, int *ret, 
 
     task_split(task, &public_half, &private_half);
     if (pool->options->work != POOL_RUN ||
-        (public_half->mock_tools.count == 0 && !public_half->mocks_sealed))
+        (public_half->mock_tools.count == 0 && !public_half->mocks_sealed &&
+         !public_half->network_broker))
         return 0;
     int r = session_stand_in(pool->options->session, err);
 
-    if (r < 0 || public_half->mock_tools.count == 0)
+    if (r < 0 || (public_half->mock_tools.count == 0 && !public_half->network_broker))
         return r;
     r = session_broker(pool->options->session, &broker, err);
     return r < 0 ? r : broker_connect(broker, ret, err);

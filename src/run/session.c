@@ -7,6 +7,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "broker/keys.h"
 #include "run/limits.h"
 #include "task/task_public.h"
 
@@ -441,6 +442,16 @@ int session_stand_in(struct session *session, struct error **err)
     return 0;
 }
 
+int session_env_keys(struct session *session, const char *const *names, struct error **err)
+{
+    if (session->has_env_keys)
+        return 0;
+    int r = keys_take_env(names, &session->env_keys_fd, err);
+
+    session->has_env_keys = r == 0;
+    return r;
+}
+
 int session_broker(struct session *session, struct broker **ret, struct error **err)
 {
     int r =
@@ -462,6 +473,8 @@ void session_close(struct session *session)
         fd_closep(&session->mock_fd);
     broker_free(session->broker);
     broker_free(session->judges);
+    if (session->has_env_keys)
+        fd_closep(&session->env_keys_fd);
     monitor_free(session->tempdir);
     monitor_free(session->native);
     error_free(session->native_error);

@@ -29,11 +29,14 @@ struct session {
     char *store_root;
     char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
     char *broker_program, *mock_program;
-    struct broker *broker; /* started by the first session_broker() */
+    struct broker *broker; /* started by wire_prepare(), or the first session_broker() */
     struct broker *judges; /* another, which speaks with model endpoints; judges_prepare() */
-    bool has_mock;         /* mock_fd is open */
-    int mock_fd;           /* what stands in for recorded and sealed programs */
-    char *held_worker;     /* root: the worker for later, by a descriptor; else NULL */
+    /* Keys that the environment had, for both; taken from it once: session_env_keys(). */
+    int env_keys_fd;
+    bool has_env_keys;
+    bool has_mock;     /* mock_fd is open */
+    int mock_fd;       /* what stands in for recorded and sealed programs */
+    char *held_worker; /* root: the worker for later, by a descriptor; else NULL */
     int held_fds[SESSION_HELD_MAX];
     size_t held_count;
     struct sha256 *private_roots; /* of the trees that graders of this run read; owned */
@@ -62,8 +65,11 @@ must_check int session_open_store(struct session *session, const char *run_id, s
  * cell. */
 must_check int session_monitor(struct session *session, enum cell_driver driver,
                                struct monitor **ret, struct error **err) nonnull(1, 3);
-/* What answers for recorded programs, started when it is not. It holds no privilege. */
 must_check int session_stand_in(struct session *session, struct error **err) nonnull(1);
+/* Takes keys out of the environment, the first time that it is called; names: NULL at the end. */
+must_check int session_env_keys(struct session *session, const char *const *names,
+                                struct error **err) nonnull(1, 2);
+/* What answers for recorded programs, started when it is not. It holds no privilege. */
 must_check int session_broker(struct session *session, struct broker **ret, struct error **err)
     nonnull(1, 2);
 /*

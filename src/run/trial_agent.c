@@ -7,6 +7,7 @@
 #include "agent/atif.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "run/limits.h"
 #include "run/mocks.h"
@@ -14,6 +15,7 @@
 #include "run/oracle.h"
 #include "run/services.h"
 #include "run/steps.h"
+#include "run/wire.h"
 #include "task/task_public.h"
 #include "task/tokens.h"
 
@@ -121,7 +123,7 @@ static int start_in_order(const struct trial_job *job, struct trial_record *reco
     bool has_services = half->service_count > 0 && command.argv != NULL;
 
     if (command.argv == NULL || has_services || steps_are_in_agent(job) ||
-        view_mock_tools(job->view) >= 0)
+        view_mock_tools(job->view) >= 0 || wire_is_on(job))
         spec->command = (struct cell_command){0};
     int r = cell_start(job->monitor, spec, &run->cell, err);
 
@@ -129,6 +131,8 @@ static int start_in_order(const struct trial_job *job, struct trial_record *reco
         r = mocks_open(job, run->cell, err);
     if (r == 0)
         r = mocks_sealed_open(job, run->cell, &run->mocks, err);
+    if (r == 0)
+        r = wire_open(job, run->cell, run->placeholder, err);
     if (r == 0)
         r = run_agent_steps(job, record, run->cell, command.envp, err);
     if (r == 0 && has_services)
@@ -152,6 +156,8 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
     if (r == 0)
         r = mocks_fill_cell(job, &spec, err);
     if (r == 0)
+        r = wire_fill_cell(job, &spec, err);
+    if (r == 0)
         r = add_script(turn, &spec, err);
     if (r < 0)
         return r;
@@ -163,6 +169,11 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
     limits_env(&public_half->limits, &base);
     agent_env_merge(&base, &turn->env, &env);
     mocks_on_path(public_half, &env);
+    if (wire_is_on(job)) {
+        free(run->placeholder);
+        run->placeholder = random_hex(WIRE_KEY_BYTES);
+        wire_env(job, run->placeholder, &env);
+    }
     spec.command.envp = (const char *const *)env.items;
     if (turn->argv.count > 0) {
         spec.command.argv = (const char *const *)turn->argv.items;
@@ -282,6 +293,8 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
     if (r == 0)
         r = mocks_close(job, record, err);
     if (r == 0)
+        r = wire_close(job, record, err);
+    if (r == 0)
         r = mocks_sealed_close(job, run->mocks, record, err);
     if (r < 0)
         return r;
@@ -329,7 +342,8 @@ static int save_agent(const struct trial_job *job, struct trial_record *record,
     record->agent.output_bytes = captures[0].bytes_seen + captures[1].bytes_seen;
     record->agent.output_cut = captures[0].bytes_seen > output->out.size_bytes ||
                                captures[1].bytes_seen > output->err.size_bytes;
-    record->agent.turns = event_log_turns(&run->events);
+    if (!wire_is_on(job)) /* else the wire has said */
+        record->agent.turns = event_log_turns(&run->events);
     record->agent.tool_calls = event_log_tool_calls(&run->events);
     event_log_write(&lines, &run->events);
     r = fs_write_atomic(job->dir_fd, "events.jsonl",
@@ -405,6 +419,8 @@ static int run_nothing(const struct trial_job *job, struct trial_record *record,
     if (r == 0)
         r = mocks_close(job, record, err);
     if (r == 0)
+        r = wire_close(job, record, err);
+    if (r == 0)
         r = mocks_sealed_close(job, run->mocks, record, err);
     if (r < 0)
         return error_wrap(err, r, "agent cell");
@@ -477,6 +493,7 @@ void agent_run_done(struct agent_run *run)
     cell_free(run->mocks);
     cell_free(run->cell);
     cell_free(run->before);
+    free(run->placeholder);
     event_log_done(&run->events);
     *run = (struct agent_run){0};
 }

@@ -7,6 +7,7 @@
 #include "run/trial.h"
 
 struct agent_run {
+    char *placeholder;   /* the key of its broker; NULL: it has none */
     struct cell *cell;   /* ended, workspace kept; the caller frees it */
     uint32_t process;    /* the agent's program in it; 0: its first */
     struct cell *mocks;  /* of sealed programs; NULL: none */

@@ -201,6 +201,23 @@ static void read_tier(const struct build *build)
         build->task->public_half->require_tier = str_dup(tier->text);
 }
 
+/* After the agent, whose model it is. */
+static void read_network(const struct build *build)
+{
+    const struct node *network = node_find(build->root, "sandbox.network");
+    struct task_public *half = build->task->public_half;
+
+    if (network == NULL || network->text == NULL || strcmp(network->text, "none") == 0)
+        return;
+    if (strcmp(network->text, "broker") != 0)
+        build_later(build, network->mark, "sandbox.network",
+                    "the network '%s' is not in this version", network->text);
+    else if (half->agent.model == NULL)
+        build_error(build, network->mark, "sandbox.network",
+                    "broker lets the agent ask one model: agent.model expected, found none");
+    half->network_broker = strcmp(network->text, "broker") == 0;
+}
+
 static void read_identity(const struct build *build)
 {
     const struct node *identity = node_find(build->root, "sandbox.identity");
@@ -245,6 +262,7 @@ void build_public(struct build *build)
     read_limits(build);
     read_tier(build);
     read_identity(build);
+    read_network(build);
     read_services(build);
     build_root(build, "sandbox", &build->task->public_half->root);
 }

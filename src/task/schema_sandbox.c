@@ -336,9 +336,12 @@ static const struct field sandbox_fields[] = {
     {.name = "network",
      .types = TYPE_TEXT,
      .choices = network_choices,
-     .state = FIELD_LATER,
-     .idle = "none",
-     .doc = "none in this version: a cell has no network"},
+     .standard = "none",
+     .doc =
+         "none: the cell has no network; broker: on a port of its own loopback the agent may ask "
+         "the model that agent.model names, as the policy of the broker allows (CLOSEDBOOK_MODEL_"
+         "URL and CLOSEDBOOK_MODEL_KEY tell it where); allowlist and open are not in this "
+         "version"},
     LATER_LIST("egress_allowlist", "host:port that the agent may reach"),
     {.name = "setup_network",
      .types = TYPE_TEXT,

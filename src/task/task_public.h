@@ -149,6 +149,7 @@ struct task_public {
     struct str_list mock_tools; /* names of programs that are answered for from outside the cell */
     struct task_limits limits;
     enum task_driver driver;
+    bool network_broker;           /* its agent may ask models, through the broker */
     char *require_tier;            /* "A", "B", "B-", "C"; NULL: any */
     struct task_root root;         /* of the agent's cell */
     bool identity_root;            /* its programs are root inside */

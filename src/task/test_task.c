@@ -215,7 +215,8 @@ static void complains_about_sandboxes(void **state)
         {SANDBOX("python: {env_packages: [x]}, node: {}, network: open"),
          "6:35 sandbox.python.env_packages[0]: a package of a registry ('x') is not in this "
          "version, for want of a network policy (sandbox.setup_network): a file or folder of the "
-         "package expected, as in ./NAME.whl\n6:50 sandbox.network: 'network' is not in this "
+         "package expected, as in ./NAME.whl\n6:59 sandbox.network: the network 'open' is not in "
+         "this "
          "version\n"},
         {SANDBOX("limits: {timeout: 0, max_pids: 1.5, max_disk_mb: .inf}"),
          "6:29 sandbox.limits.timeout: a number above 0 and up to 604800 expected, found the "

@@ -1,0 +1,163 @@
+#!/bin/bash
+# broker.sh: an agent that may ask a model, through the broker, of the scripted endpoint on the host's loopback.
+# shellcheck source-path=SCRIPTDIR disable=SC2154,SC2317,SC2119,SC2016
+. "$(dirname "$0")/lib.sh"
+
+KEY=sk-of-the-operator-0451
+ASK='import json, os, sys, urllib.request, urllib.error
+def ask(path, body, key=None, **headers):
+    data = json.dumps(body).encode()
+    headers = {"x-api-key": key or os.environ["CLOSEDBOOK_MODEL_KEY"], "content-type": "application/json", **headers}
+    request = urllib.request.Request(os.environ["CLOSEDBOOK_MODEL_URL"] + path, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+def message(text, **more):
+    return {"model": os.environ["CLOSEDBOOK_MODEL"], "max_tokens": 50, "messages": [{"role": "user", "content": text}],
+            "tools": [{"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}], **more}
+'
+
+# The endpoint, for the rest of the case; its port is in $port.
+start_endpoint() {
+  need python3 jq
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  python3 "$E2E_HERE/scripted_model.py" --port "$port" --log "$PWD/endpoint.log" >endpoint.out 2>&1 &
+  endpoint=$!
+  trap 'kill "$endpoint" 2>/dev/null || true' EXIT
+  wait_until 30 python3 -c "import socket; socket.create_connection(('127.0.0.1', $port), 1)" 2>/dev/null
+  mkdir -p config/closedbook
+  printf 'routes:\n  - {name: anthropic, api: anthropic, base_url: "http://127.0.0.1:%s"}\n' "$port" >config/closedbook/config.yaml
+}
+
+# asker LIMITS: the program on standard input, behind $ASK, becomes the agent of a task that may ask a model.
+asker() {
+  mkdir -p suite/t
+  { printf '#!/usr/bin/python3\n%s' "$ASK"; cat; } >suite/t/agent.py
+  chmod 755 suite/t/agent.py
+  cat >suite/t/task.yaml <<END
+task_id: t
+description: a task of the tests
+initial_prompt: do it
+agent: {type: script, script: agent.py, model: claude-haiku-4-5}
+sandbox: {python: null, network: broker}
+$1
+success_criteria:
+$DONE_CRITERION
+END
+}
+
+run_asker() {
+  XDG_CONFIG_HOME=$PWD/config ANTHROPIC_API_KEY=$KEY run_suite
+}
+
+case_an_agent_asks_its_model_and_is_counted() {
+  start_endpoint
+  asker '' <<'END'
+status, text = ask("/v1/messages", message("hi"))
+assert status == 200, (status, text)
+assert json.loads(text)["usage"]["output_tokens"] > 0
+open("done.txt", "w").write(text)
+END
+  run_asker
+  expect_status 0
+  expect_trial .status SUCCESS
+  expect_trial .agent.turns 1
+  expect_trial '.usage.source' wire
+  expect_trial '.usage.usage.output_tokens > 0' true
+  expect_trial '.usage.cost_microusd > 0' true
+  expect_trial '.integrity.reasons | map(startswith("attempt")) | any' false
+  [ "$(jq -r .kind run/trials/default/t/00/wire.jsonl | xargs)" = 'request response' ] || fail 'wire.jsonl holds something else'
+  ! grep -rqF "$KEY" run || fail 'the key stands in a record'
+}
+
+case_what_is_asked_by_hand_is_refused_and_counted() {
+  start_endpoint
+  asker '' <<'END'
+import socket
+def by_hand(text):
+    with socket.create_connection(("127.0.0.1", 4096), 10) as s:
+        s.sendall(text.encode())
+        return s.recv(20)[9:12].decode()
+key = os.environ["CLOSEDBOOK_MODEL_KEY"]
+head = "POST /v1/messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: " + key + "\r\nConnection: close\r\n"
+seen = [
+    ask("/v1/messages", message("x", model="claude-opus-5"))[0],
+    ask("/v1/files", {})[0],
+    ask("/v1/messages", message("x", tools=[{"type": "web_search_20250305", "name": "web_search"}]))[0],
+    ask("/v1/messages", message("x"), key="placeholder-of-another-trial")[0],
+    int(by_hand(head + "Host: b\r\nContent-Length: 2\r\n\r\n{}")),
+    int(by_hand(head + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}")),
+]
+assert seen == [400, 403, 400, 401, 400, 400], seen
+assert ask("/v1/messages", message("the control"))[0] == 200
+open("done.txt", "w").write("x")
+END
+  run_asker
+  expect_status 0
+  expect_trial .usage.refused 6
+  expect_trial .usage.forwarded 1
+  expect_trial '.integrity.reasons | map(startswith("attempt: the broker refused 6 requests")) | any' true
+  [ "$(jq -r .kind run/trials/default/t/00/wire.jsonl | sort | uniq -c | xargs)" = '6 refused 1 request 1 response' ] ||
+    fail 'wire.jsonl holds something else'
+}
+
+case_turns_end_where_the_task_says() {
+  start_endpoint
+  asker 'run_limits: {max_turns: 1}' <<'END'
+first = message("hi")
+assert ask("/v1/messages", first)[0] == 200
+first["messages"] += [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
+status, text = ask("/v1/messages", first)
+assert status == 400 and "max_turns" in text, (status, text)
+END
+  run_asker
+  expect_status 1
+  expect_trial .status MAX_TURNS_EXHAUSTED
+  expect_trial .agent.turns 1
+  expect_trial .agent.stopped_by max_turns
+}
+
+# The control: the same search finds the key that stands in for it, and what the agent puts there itself.
+case_no_key_is_in_the_cell() {
+  start_endpoint
+  asker '' <<END
+import glob, subprocess
+backwards = "$(rev <<<"$KEY")"
+open("planted", "w").write(backwards)
+found = {"key": [], "placeholder": [], "planted": []}
+marks = {"key": backwards[::-1].encode(), "placeholder": os.environ["CLOSEDBOOK_MODEL_KEY"].encode(),
+         "planted": backwards.encode()}
+places = glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/1/mem")
+for folder in ("/home", "/run", "/tmp", "/etc", "/workspace"):
+    for path, folders, names in os.walk(folder):
+        places += [os.path.join(path, name) for name in names]
+for place in places:
+    try:
+        data = open(place, "rb").read(1 << 20)
+    except OSError:
+        continue
+    for name, mark in marks.items():
+        if mark in data and place != "/run/agent/script":
+            found[name].append(place)
+assert not found["key"], found
+assert found["placeholder"] and found["planted"], found
+open("done.txt", "w").write("x")
+END
+  run_asker
+  expect_status 0
+  expect_trial .status SUCCESS
+}
+
+case_without_a_key_nothing_starts() {
+  need jq
+  asker '' <<<'pass'
+  env -u ANTHROPIC_API_KEY -u OPENAI_API_KEY -u GEMINI_API_KEY XDG_CONFIG_HOME="$PWD/config" \
+    timeout 60 "$CLOSEDBOOK" run suite --suite-root suite --run-dir run --quiet >out 2>err </dev/null && fail 'it started'
+  expect_text err 'no model endpoint has its key'
+  [ ! -e run/trials ] || fail 'a trial was made'
+}
+
+main an_agent_asks_its_model_and_is_counted:user what_is_asked_by_hand_is_refused_and_counted:user \
+  turns_end_where_the_task_says no_key_is_in_the_cell:user without_a_key_nothing_starts
