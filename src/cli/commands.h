@@ -19,4 +19,4 @@ extern const struct command command_run, command_execute, command_grade, command
 extern const struct command command_lint, command_migrate, command_new, command_check;
 extern const struct command command_report, command_cell, command_probe, command_show;
 extern const struct command command_extract, command_config, command_cache, command_doctor,
-    command_agents, command_help;
+    command_criterion, command_agents, command_help;

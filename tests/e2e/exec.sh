@@ -73,4 +73,34 @@ case_a_program_in_the_agents_view_is_refused() {
   trial .error | grep -q "input/helper' would be in the agent's workspace .*graders/judge'" || fail "the copy is not named"
 }
 
-main programs_judge:user a_program_in_the_agents_view_is_refused
+case_conformance() {
+  need jq
+  cp -R "$E2E_SOURCE/examples/own-criterion/graders" .
+  cb criterion test graders/word-count --json
+  expect_status 0
+  [ "$(jq length out)" = 15 ] || fail "$(jq length out) cases, expected 15"
+  # It waits for a FIFO's writer, takes any protocol and fails without the file.
+  cat >graders/bad <<'END'
+#!/bin/sh
+if [ "${1:-}" = --describe ]; then
+  echo '{"protocol": "closedbook/criterion/1", "params": {"examples": [{"path": "a"}]}}'; exit
+fi
+n=$(cat a | wc -l) || exit 7
+[ -e a ] || exit 3
+echo "{\"score\": 1}"
+END
+  chmod 0755 graders/bad
+  cb criterion test graders/bad
+  expect_status 1
+  grep -qx 'ok      describes itself' out || fail "the control fails"
+  grep -qx 'not ok  scores an empty workspace' out || fail "a failing program passes"
+  grep -qx 'not ok  scores a FIFO' out || fail "a hanging program passes"
+  grep -qx 'not ok  refuses another protocol' out || fail "any protocol is taken"
+  grep -qx 'ok      scores bytes that are no text' out || fail "what holds is not told"
+  echo 'exit 1' >graders/bad
+  cb criterion test graders/bad
+  expect_status 1
+  [ "$(grep -c ok out)" = 1 ] || fail "a program that does not describe itself is tried"
+}
+
+main conformance programs_judge:user a_program_in_the_agents_view_is_refused
