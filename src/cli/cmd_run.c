@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/log.h"
@@ -439,6 +440,20 @@ static int prepare(struct job *job, struct error **err)
     return r < 0 ? r : session_open_store(&job->session, job->run_id, err);
 }
 
+/* A folder that is not there is said before a run, not after it. Nothing is made yet, the run's own
+ * folder must be empty; one that may not be looked into is left to the claim helper. */
+static int check_report(const char *path, struct error **err)
+{
+    scoped(mem_freep) char *folder = path == NULL ? NULL : path_dir(path);
+    struct stat status;
+
+    if (folder == NULL)
+        return 0;
+    if (stat(folder, &status) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        return error_errno_as(err, ERROR_USER, errno, "cannot write '%s'", path);
+    return 0;
+}
+
 static int work(const struct arguments *arguments, bool grading, struct error **err)
 {
     scoped(job_done) struct job job = {
@@ -449,6 +464,10 @@ static int work(const struct arguments *arguments, bool grading, struct error **
     /* Everything that could be wrong was looked at: only now does anything come into being. */
     if (r == 0)
         r = claim_make(job.session.claim, CLAIM_RUN, &dir_fd, err);
+    if (r == 0)
+        r = check_report(job.values->junit, err);
+    if (r == 0)
+        r = check_report(job.values->markdown, err);
     return r < 0 ? r : run_trials(&job, dir_fd, err);
 }
 

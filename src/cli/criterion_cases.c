@@ -20,7 +20,7 @@ const struct criterion_case criterion_cases[] = {
     {.name = "scores a hostile message", .message = "\033]0;x\a \"}]\n$(id) `id` \xc3\xa9\xff"},
     {.name = "scores the same twice", .place = "echo a b c >\"$1\"", .twice = true},
     {.name = "ignores members that it does not know", .unknown_member = true},
-    {.name = "refuses another protocol", .other_protocol = true},
+    {.name = "refuses another protocol", .place = "echo a b c >\"$1\"", .other_protocol = true},
 };
 const size_t criterion_case_count = ARRAY_SIZE(criterion_cases);
 

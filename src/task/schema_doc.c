@@ -111,6 +111,27 @@ static size_t write_blocks(struct writer *writer, size_t from)
     return from;
 }
 
+static const char variables[] =
+    "\n# Variables\n\n"
+    "A token is a whole `$NAME` or `${NAME}`. The agent has none of these in its environment: in "
+    "its texts closedbook itself puts the path in place of `$INPUT_DIR`.\n\n"
+    "| name | what it is | where it exists |\n|---|---|---|\n"
+    "| `$INPUT_DIR` | the workspace's folder into which input_dir was laid | a token in the "
+    "prompt, `agent.command` and `agent.env`; an environment variable of graders' commands, host "
+    "steps of pre_run, post_run and as-candidate. Without input_dir its use is an error |\n"
+    "| `$TASK_DIR` | the task's folder in the read-only copy of the suite | an environment "
+    "variable of run_command (not with `as: candidate`), exec:PATH, host steps of pre_run and "
+    "post_run. For the agent, also in its steps, it is an error |\n"
+    "| `$REFERENCE_DIR` | the read-only copy of the reference | as $TASK_DIR, when the task has "
+    "a reference |\n"
+    "| `$CLOSEDBOOK_TRIAL` | a folder with events.jsonl, final.txt and dialog.json | graders' "
+    "commands and exec:PATH |\n"
+    "| a variable of yours that leads into the suite, as SKILLS_REPO_PATH | its value, moved to "
+    "where the copy of the suite is mounted | graders' commands, pre_run and post_run that name "
+    "it. For the agent it is not set, and a prompt that names it is an error |\n"
+    "| `${row.x}` | a field of the dataset's row | replaced in initial_prompt and in the texts of "
+    "success_criteria |\n";
+
 void task_schema_markdown(struct buf *buf)
 {
     struct writer writer = {.buf = buf};
@@ -126,6 +147,7 @@ void task_schema_markdown(struct buf *buf)
     written = write_blocks(&writer, 0);
     write_kinds(&writer, &source_kinds, "sandbox.template_sources[]");
     write_kinds(&writer, &criterion_kinds, "success_criteria[]");
+    buf_text_append(buf, variables);
     buf_text_append(buf, "\n# The experiment file\n\n"
                          "`-e NAME|FILE` runs each task once for each variant. Later layers win: "
                          "built-in, config.yaml, closedbook.yaml, the experiment's defaults, the "

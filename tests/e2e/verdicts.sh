@@ -29,6 +29,17 @@ case_a_passing_task_ends_with_0() {
   expect_text out 'do it'
 }
 
+case_a_report_that_cannot_be_written_is_said_before_the_run() {
+  script_task t <<<$'#!/bin/sh\ncat >/dev/null; echo x >done.txt'
+  run_suite --junit nowhere/junit.xml
+  expect_status 2
+  expect_text err nowhere/junit.xml
+  [ ! -e run/run.json ] || fail "it ran all the same"
+  run_suite --junit run/junit.xml --markdown summary.md
+  expect_status 0
+  grep -q '<testsuite' run/junit.xml && [ -s summary.md ] || fail "the reports were not written"
+}
+
 case_a_failing_task_ends_with_1() {
   two_tasks
   run_suite -j 2
@@ -354,7 +365,7 @@ case_the_pool_runs_them_all() {
   [ "$(grep -c finish run/journal.jsonl)" = 8 ] || fail "the journal has not eight ends"
 }
 
-main a_passing_task_ends_with_0:user a_failing_task_ends_with_1 usage_and_empty_selections_end_with_2 tags_select \
+main a_report_that_cannot_be_written_is_said_before_the_run a_passing_task_ends_with_0:user a_failing_task_ends_with_1 usage_and_empty_selections_end_with_2 tags_select \
   an_agent_that_cannot_start_ends_with_3:user an_agents_own_failure_is_graded thresholds_relax_the_status \
   a_load_error_starts_nothing a_feature_of_later_is_an_error output_for_machines_is_valid real_records_are_as_their_schemas_say \
   infrastructure_errors_are_junit_errors names_of_tasks_and_texts_are_escaped plan_spends_nothing \
