@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts an agent's program in its cell as its adapter would.
 
-$SPEC is what `closedbook agents NAME --json` says of it. The files for HOME are written here: an exec agent has none.
+$SPEC is what `closedbook agents NAME --json` says of it, $CLOSEDBOOK_MODEL_KEY the key for its cell. The files for HOME are written here: an exec agent has none.
 """
 
 import json
@@ -16,7 +16,7 @@ for path, text in spec['files'].items():
         file.write(text)
 for item in spec['env']:
     name, value = item.split('=', 1)
-    os.environ[name] = value
+    os.environ[name] = os.environ['CLOSEDBOOK_MODEL_KEY'] if value == 'placeholder' else value
 words = [word for word in spec['argv'] if word != '/run/agent/start']
 null = os.open('/dev/null', os.O_RDONLY)
 os.dup2(null, 0)
