@@ -118,10 +118,11 @@ static void read_image(const struct build *build, const struct node *node, const
     size_t fetched = prefix_of(node->text, fetched_images, ARRAY_SIZE(fetched_images));
 
     if ((prefix == 0 && fetched == 0) || node->text[prefix + fetched] == '\0') {
-        build_error(build, node->mark, name,
-                    "oci:PATH[:tag], docker-archive:FILE[:ref], docker-daemon:NAME or docker://NAME "
-                    "expected, found '%.200s'",
-                    node->text);
+        build_error(
+            build, node->mark, name,
+            "oci:PATH[:tag], docker-archive:FILE[:ref], docker-daemon:NAME or docker://NAME "
+            "expected, found '%.200s'",
+            node->text);
         return;
     }
     if (fetched > 0) {
