@@ -315,7 +315,8 @@ static const struct field sandbox_fields[] = {
     {.name = "image",
      .types = TYPE_TEXT,
      .flags = FIELD_NOT_EMPTY,
-     .doc = "an image that is the whole root: oci:PATH[:tag], docker-archive:FILE[:ref], or, fetched by "
+     .doc = "an image that is the whole root: oci:PATH[:tag], docker-archive:FILE[:ref], or, "
+            "fetched by "
             "skopeo, docker-daemon:NAME, docker://NAME"},
     {.name = "rootfs",
      .types = TYPE_TEXT,
