@@ -13,13 +13,17 @@
 
 struct values {
     uint64_t parallel;
-    bool trust_host_steps, json, no_progress;
+    bool trust_host_steps, new_reference, json, no_progress;
     const char *colour, *allow_tier;
 };
 
 static const struct cli_option rows[] = {
     ALLOW_TIER_ROW(struct values),
     TRUST_HOST_STEPS_ROW(struct values),
+    {.kind = OPTION_FLAG,
+     .long_name = "new-reference",
+     .offset = offsetof(struct values, new_reference),
+     .help = "the reference changed, and that is meant"},
     {.kind = OPTION_NUMBER,
      .short_name = 'j',
      .long_name = "jobs",
@@ -136,6 +140,7 @@ static int grade(struct job *job, struct error **err)
         .parallel = (unsigned)values->parallel,
         .trust_host_steps = values->trust_host_steps,
         .only = job->trial.trial_path,
+        .new_reference = values->new_reference,
     };
 
     if (values->trust_host_steps)

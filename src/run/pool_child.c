@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "run/confine.h"
 #include "run/private_files.h"
+#include "run/regrade.h"
 #include "run/steps.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -58,14 +59,6 @@ static void fill_note(const struct trial_record *record, enum trial_outcome outc
         (void)snprintf(note->error, sizeof(note->error), "%s", record->error); /* cut is fine */
 }
 
-/* Statuses that grading may set or change; the rest are execution facts. */
-static bool may_grade(enum trial_status status)
-{
-    return status == STATUS_SUCCESS || status == STATUS_FAILURE ||
-           status == STATUS_MAX_TURNS_EXHAUSTED || status == STATUS_NOT_GRADED ||
-           status == STATUS_TIMEOUT;
-}
-
 static int check_view(const struct trial_job *job, const struct trial_record *record,
                       struct error **err)
 {
@@ -112,7 +105,7 @@ static int regrade(const struct trial_job *job, struct trial_record *record, str
     scoped(event_log_done) struct event_log events = {0};
     int r = trial_record_load(job->dir_fd, job->trial_id, record, err);
 
-    if (r < 0 || !may_grade(record->status))
+    if (r < 0 || !regrade_may_change(record->status))
         return r;
     if (job->setup_error != NULL)
         return error_set(err, error_code_of(job->setup_error), "%s",

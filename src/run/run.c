@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "run/regrade.h"
 
 char *run_make_id(void)
 {
@@ -127,6 +128,8 @@ int run_resume(struct run *run, struct error **err)
 static int mark_ungradable(struct run *run, struct error **err)
 {
     scoped(run_trials_done) struct run_trials trials = {0};
+    scoped(regrade_references_done) struct regrade_references references = {.session =
+                                                                                run->session};
     bool found = false;
     int r = run_dir_trials(run->dir, false, &trials, err);
 
@@ -141,11 +144,14 @@ static int mark_ungradable(struct run *run, struct error **err)
             continue;
         trial->done = false;
         found = true;
+        if (!run->new_reference)
+            r = regrade_references_add(&references, run->plan->tasks.tasks[trial->task_index],
+                                       trial->path, &trials.records[i], err);
     }
     if (r == 0 && run->only != NULL && !found)
         return error_set(err, ERROR_USER, "'%s' of '%s' holds nothing that can be graded",
                          run->only, run->path);
-    return r;
+    return r < 0 ? r : regrade_references_check(&references, err);
 }
 
 int run_grade(struct run *run, struct error **err)

@@ -22,7 +22,8 @@ struct run {
     bool preflight, fail_fast;
     bool trust_host_steps;
     uint64_t stop_after_errors;
-    const char *only; /* run_grade(): the path of the one trial that is graded; NULL: all */
+    const char *only;   /* run_grade(): the path of the one trial that is graded; NULL: all */
+    bool new_reference; /* run_grade(): another reference than before is meant */
     bool retry_errors, rerun_failed, force; /* run_resume() only */
     bool grading;
     /* what comes out */
@@ -41,7 +42,10 @@ must_check int run_start(struct run *run, struct error **err) nonnull(1);
  * task, its graders or its configuration changed, unless force.
  */
 must_check int run_resume(struct run *run, struct error **err) nonnull(1);
-/* Grades, or grades again, every recorded trial. Execution facts stay. */
+/*
+ * Grades, or grades again, every recorded trial. Execution facts stay. ERROR_USER, before anything
+ * is graded, when a trial was graded with another reference, unless new_reference.
+ */
 must_check int run_grade(struct run *run, struct error **err) nonnull(1);
 /* {tier, driver, protections, landlock_abi, kernel} of the native driver; new reference. */
 json_t *run_machine_json(const struct session *session) nonnull(1);

@@ -22,9 +22,12 @@ static bool sees_private(const struct criterion *criterion)
            !str_equal(json_get_text(criterion->params, "as"), "candidate");
 }
 
-static bool needs_private(const struct task_public *public_half,
-                          const struct task_private *private_half, bool grading)
+bool staged_needs_private(const struct task *task, bool grading)
 {
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(task, &public_half, &private_half);
     if (public_half->agent.type == AGENT_ORACLE || private_half->pre_run_count > 0)
         return true;
     if (grading && private_half->post_run_count > 0)
@@ -115,7 +118,7 @@ static int stage_private(const struct staged_options *options, struct staged *re
     const struct task_private *private_half = NULL;
 
     task_split(options->task, &public_half, &private_half);
-    if (!needs_private(public_half, private_half, options->grading))
+    if (!staged_needs_private(options->task, options->grading))
         return 0;
     references_of(options->all, private_half, &references);
 

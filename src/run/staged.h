@@ -31,6 +31,8 @@ struct staged_options {
     const char *run_path;       /* the run's directory, which no cell may show; NULL: none */
 };
 
+/* Whether anything that runs for the task reads the suite or the reference. */
+bool staged_needs_private(const struct task *task, bool grading) nonnull(1);
 /* Fills *ret; a failure to stage is in ret->error, never returned. */
 void staged_make(const struct staged_options *options, struct staged *ret) nonnull(1, 2);
 void staged_done(struct staged *staged) nonnull(1);

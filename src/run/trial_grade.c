@@ -223,8 +223,8 @@ static void note_private(const struct trial_job *job, struct trial_record *recor
         const char *was = json_get_text(record->graded_with, "reference");
 
         now = private_files_json(job->private_stage);
-        if (was != NULL && !str_equal(was, json_get_text(now, "reference")))
-            json_put_text(now, "instead_of", was);
+        if (json_is_object(record->graded_with) && !str_equal(was, json_get_text(now, "reference")))
+            json_put(now, "instead_of", json_text_or_null(was));
     }
     json_decref(record->graded_with);
     record->graded_with = now;

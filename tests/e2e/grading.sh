@@ -82,4 +82,40 @@ case_a_reference_that_changes_meanwhile_is_an_error() {
   [[ $(trial .graded_with.reference t 00 again) == sha256:* ]] || fail "no digest is on record"
 }
 
-main a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
+case_another_reference_is_refused_unless_it_is_meant() {
+  mkdir -p suite/t/reference
+  echo right >suite/t/reference/answer
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(
+    command_criterion 'cmp answer "$REFERENCE_DIR/answer"'
+  ) script_task t <<<$'#!/bin/sh\necho right >answer'
+  run_suite
+  expect_status 0
+  # The control: the same reference is graded with again, and nothing is said of another.
+  cb grade run --quiet
+  expect_status 0
+  expect_trial .graded_with.instead_of null
+  local before
+  before=$(trial .graded_with.reference)
+  echo other >suite/t/reference/answer
+  cp run/trials/default/t/00/trial.json trial.before
+  cb grade run --quiet
+  expect_status 2
+  expect_text err "'trials/default/t/00' was graded with $before, and its task has sha256:"
+  expect_text err --new-reference
+  cmp trial.before run/trials/default/t/00/trial.json || fail "it was graded all the same"
+  cb grade run --quiet --new-reference
+  expect_status 1
+  expect_trial .graded_with.instead_of "$before"
+  [ "$(trial .graded_with.reference)" != "$before" ] || fail "the new reference is not on record"
+  # It is what the next grading is held against.
+  cb grade run --quiet
+  expect_status 1
+  expect_trial .status FAILURE
+  # No reference any more is another one, too.
+  TASK_CRITERIA=$(command_criterion 'true') script_task t <<<$'#!/bin/sh\necho right >answer'
+  cb grade run --quiet
+  expect_status 2
+  expect_text err 'and its task has no reference now'
+}
+
+main another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
