@@ -123,6 +123,8 @@ static int check_part(const json_t *table, json_t *part, unsigned depth, struct 
 
     if (json_is_string(part))
         return 0;
+    if (!json_is_object(part))
+        return error_set(err, ERROR_AGENT, "a part that is no object is not allowed here");
     if (json_array_size(types) > 0 && (type == NULL || !has(types, type)))
         return refuse(err, "content of type", type == NULL ? "" : type);
     int r = json_array_size(keys) > 0 ? check_keys(keys, part, "content with", err) : 0;
@@ -133,8 +135,12 @@ static int check_part(const json_t *table, json_t *part, unsigned depth, struct 
         return r;
     /* What a tool gave back, or a document is made of, holds parts, too. */
     r = check_parts(table, json_object_get(part, "content"), depth + 1, err);
+    if (r == 0)
+        r = check_parts(table, json_object_get(json_get_object(part, "source"), "content"),
+                        depth + 1, err);
     return r < 0 ? r
-                 : check_parts(table, json_object_get(json_get_object(part, "source"), "content"),
+                 : check_parts(table,
+                               json_object_get(json_get_object(part, "functionResponse"), "parts"),
                                depth + 1, err);
 }
 
@@ -146,6 +152,10 @@ static int check_parts(const json_t *table, json_t *parts, unsigned depth, struc
     if (depth > PART_DEPTH_MAX)
         return error_set(err, ERROR_AGENT, "content in content, %u deep, is not allowed here",
                          depth);
+    /* Some endpoints take one part where a list is due, so it must not pass as an empty one. */
+    if (parts != NULL && !json_is_null(parts) && !json_is_string(parts) && !json_is_array(parts))
+        return error_set(err, ERROR_AGENT,
+                         "content that is neither a text nor a list is not allowed here");
     json_array_foreach (parts, i, part) {
         int r = check_part(table, part, depth, err);
 
@@ -162,14 +172,27 @@ static int check_item(const json_t *table, json_t *item, struct error **err)
 
     if (!json_is_object(item))
         return error_set(err, ERROR_AGENT, "a message that is no object is not allowed here");
-    if (json_array_size(types) > 0 && type != NULL && !has(types, type))
-        return refuse(err, "an item of type", type);
+    /* Without a type it may be a message, or stand for one that the endpoint has in store. */
+    if (json_array_size(types) > 0 &&
+        (type == NULL ? json_get_text(item, "role") == NULL : !has(types, type)))
+        return refuse(err, "an item of type", type == NULL ? "" : type);
     int r = check_source(table, item, err);
 
     if (r == 0)
         r = check_parts(table, json_object_get(item, json_get_text(table, "parts")), 0, err);
     /* What a tool gave back. */
     return r < 0 ? r : check_parts(table, json_object_get(item, "output"), 1, err);
+}
+
+/* One that the endpoint runs itself, with a network of its own, is no tool of the cell's. */
+static int check_environment(const json_t *tool, const char *type, struct error **err)
+{
+    const json_t *environment = json_object_get(tool, "environment");
+    const char *where = json_get_text(environment, "type");
+
+    if ((environment == NULL && !str_equal(type, "shell")) || str_equal(where, "local"))
+        return 0;
+    return refuse(err, "a tool in an environment of type", where == NULL ? "" : where);
 }
 
 static int check_tools(const json_t *table, const json_t *body, struct error **err)
@@ -183,8 +206,12 @@ static int check_tools(const json_t *table, const json_t *body, struct error **e
         return error_set(err, ERROR_AGENT, "tools that are no list are not allowed here");
     json_array_foreach (tools, i, tool) {
         const char *type = json_get_text(tool, "type");
-        int r = 0;
+        int r = check_environment(tool, type, err);
 
+        if (r < 0)
+            return r;
+        if (!json_is_object(tool))
+            return error_set(err, ERROR_AGENT, "a tool that is no object is not allowed here");
         if (json_array_size(keys) > 0)
             r = check_keys(keys, tool, "a tool of kind", err);
         else if (!has(types, type == NULL ? "custom" : type))
@@ -193,6 +220,15 @@ static int check_tools(const json_t *table, const json_t *body, struct error **e
             return r;
     }
     return 0;
+}
+
+/* What the model is told before the list. */
+static int check_system(const json_t *table, const json_t *body, struct error **err)
+{
+    json_t *told = json_object_get(body, "systemInstruction"); /* as an item of the list */
+    int r = check_parts(table, json_object_get(body, "system"), 0, err);
+
+    return r < 0 || told == NULL || json_is_null(told) ? r : check_item(table, told, err);
 }
 
 int policy_check(const json_t *policy, enum model_api api, const json_t *body, struct error **err)
@@ -213,7 +249,7 @@ int policy_check(const json_t *policy, enum model_api api, const json_t *body, s
     if (r == 0)
         r = check_tools(table, body, err);
     if (r == 0)
-        r = check_parts(table, json_object_get(body, "system"), 0, err);
+        r = check_system(table, body, err);
     if (r < 0)
         return r;
     list = json_object_get(body, json_get_text(table, "list"));

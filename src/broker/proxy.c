@@ -335,11 +335,15 @@ int proxy_new(struct models *models, const json_t *spec, int listener, int log_f
     return 0;
 }
 
-/* Connections that sleep are woken, as the daemon waits for them; their answers are cut. */
+/*
+ * Connections that sleep are woken, as the daemon ends the program when one still does; their
+ * answers are cut. A request that comes just now must not go to sleep.
+ */
 static void stop_daemon(struct proxy *proxy)
 {
     if (proxy->daemon == NULL)
         return;
+    proxy->ends = true;
     for (struct proxy_request *r = proxy->first; r != NULL; r = r->next)
         proxy_exchange_stop(r);
     (void)MHD_run(proxy->daemon); /* wakes them */

@@ -171,11 +171,16 @@ static const struct route *route_for(const struct proxy *proxy, enum model_api a
     return NULL;
 }
 
-/* Chat endpoints tell what a stream used only when they are asked to. */
-static void ask_for_usage(const struct proxy_request *request, json_t *body)
+/*
+ * Chat endpoints tell what a stream used only when they are asked to; Responses are kept at the
+ * endpoint, where all trials have the same key, unless it is told not to.
+ */
+static void complete(const struct proxy_request *request, json_t *body)
 {
     json_t *options = json_get_object(body, "stream_options");
 
+    if (request->path.api == MODEL_OPENAI_RESPONSES)
+        json_put_bool(body, "store", false);
     if (request->path.api != MODEL_OPENAI_CHAT || !json_get_bool(body, "stream", false))
         return;
     if (options == NULL)
@@ -281,6 +286,8 @@ enum MHD_Result proxy_forward(struct proxy_request *request, const char *method)
     scoped(error_freep) struct error *problem = NULL;
     scoped(json_freep) json_t *body = NULL;
 
+    if (proxy->ends)
+        return proxy_answer_error(request, 503, "the trial is over");
     if (check(request, &body, &problem) < 0)
         return proxy_refuse(request, method, 400, error_message(problem));
     if (proxy->totals.in_flight >= proxy->in_flight_max)
@@ -289,7 +296,7 @@ enum MHD_Result proxy_forward(struct proxy_request *request, const char *method)
 
     if (stop != NULL)
         return stop_agent(request, stop);
-    ask_for_usage(request, body);
+    complete(request, body);
     if (!record_request(request, method, body))
         return proxy_answer_error(request, 400, "this exchange cannot be recorded");
     proxy_budget_begin(request, body);

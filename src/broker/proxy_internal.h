@@ -32,7 +32,7 @@ struct proxy {
     int epoll_fd; /* the daemon's */
     int log_fd;
     uint64_t log_bytes, seq, start_ns;
-    bool cannot_record;
+    bool cannot_record, ends; /* ends: nothing is sent on any more, nor waited for */
     struct str_list routes, models_allowed;
     char *placeholder;
     unsigned in_flight_max;
