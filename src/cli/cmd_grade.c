@@ -11,9 +11,11 @@
 #include "run/run.h"
 #include "run/run_open.h"
 
+#define REPEAT_MAX 100
+
 struct values {
-    uint64_t parallel;
-    bool trust_host_steps, new_reference, json, no_progress;
+    uint64_t parallel, repeat;
+    bool trust_host_steps, new_reference, ask_again, json, no_progress;
     const char *colour, *allow_tier;
 };
 
@@ -24,6 +26,17 @@ static const struct cli_option rows[] = {
      .long_name = "new-reference",
      .offset = offsetof(struct values, new_reference),
      .help = "the reference changed, and that is meant"},
+    {.kind = OPTION_NUMBER,
+     .long_name = "repeat",
+     .value = "N",
+     .offset = offsetof(struct values, repeat),
+     .min = 1,
+     .max = REPEAT_MAX,
+     .help = "grade each N times, say where verdicts differ"},
+    {.kind = OPTION_FLAG,
+     .long_name = "ask-again",
+     .offset = offsetof(struct values, ask_again),
+     .help = "ask judges anew, whatever they said before"},
     {.kind = OPTION_NUMBER,
      .short_name = 'j',
      .long_name = "jobs",
@@ -117,6 +130,7 @@ static int show(struct job *job, const struct run *run, struct error **err)
     struct exit_rules rules = {.grading_expected = true,
                                .min_pass_rate = -1,
                                .max_errors = -1,
+                               .fail_on_unstable = true,
                                .interrupted = run->interrupted};
 
     return report_exit_status(&totals, &rules);
@@ -141,6 +155,8 @@ static int grade(struct job *job, struct error **err)
         .trust_host_steps = values->trust_host_steps,
         .only = job->trial.trial_path,
         .new_reference = values->new_reference,
+        .gradings = (unsigned)values->repeat,
+        .asks_anew = values->ask_again || values->repeat > 1,
     };
 
     if (values->trust_host_steps)
@@ -169,7 +185,7 @@ static int run(const struct arguments *arguments, struct error **err)
     return r < 0 ? r : grade(&job, err);
 }
 
-static const struct values defaults = {.parallel = 1, .colour = "auto"};
+static const struct values defaults = {.parallel = 1, .repeat = 1, .colour = "auto"};
 
 const struct command command_grade = {
     .name = "grade",

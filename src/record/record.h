@@ -54,10 +54,14 @@ struct criterion_record {
     json_t *suite_thresholds; /* {metric: least} over the rows of a dataset; NULL: none */
     json_t *metrics;          /* {name: number} of a criterion of one's own; NULL: none */
     json_t *judge;            /* who judged, see trial.md; NULL: nobody did */
+    json_t *repeat;           /* of `grade --repeat`, see trial.md; NULL: graded once */
     double score, weight, threshold;
     bool has_score, passed, gating;
     uint64_t duration_ms;
 };
+
+/* Its gradings by `grade --repeat` did not agree. */
+bool criterion_is_unstable(const struct criterion_record *criterion) nonnull(1);
 
 /* trial.json in memory: every field of schema closedbook/trial/1. Strings are owned, NULL is null.
  */

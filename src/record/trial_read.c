@@ -248,6 +248,7 @@ static const struct {
     {"suite_thresholds", read_object, offsetof(struct criterion_record, suite_thresholds)},
     {"metrics", read_object, offsetof(struct criterion_record, metrics)},
     {"judge", read_object, offsetof(struct criterion_record, judge)},
+    {"repeat", read_object, offsetof(struct criterion_record, repeat)},
 };
 
 static int read_criterion(const struct place *whole, json_t *value, struct criterion_record *ret)

@@ -87,6 +87,12 @@ static void criterion_record_done(struct criterion_record *criterion)
     json_decref(criterion->suite_thresholds);
     json_decref(criterion->metrics);
     json_decref(criterion->judge);
+    json_decref(criterion->repeat);
+}
+
+bool criterion_is_unstable(const struct criterion_record *criterion)
+{
+    return json_get_bool(criterion->repeat, "unstable", false);
 }
 
 void trial_record_done(struct trial_record *record)

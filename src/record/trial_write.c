@@ -76,6 +76,8 @@ static json_t *criterion_json(const struct criterion_record *criterion)
         json_put(object, "metrics", json_incref(criterion->metrics));
     if (criterion->judge != NULL)
         json_put(object, "judge", json_incref(criterion->judge));
+    if (criterion->repeat != NULL)
+        json_put(object, "repeat", json_incref(criterion->repeat));
     return object;
 }
 

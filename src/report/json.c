@@ -25,6 +25,7 @@ static json_t *totals_json(const struct run_trials *trials)
         {"compromised", totals.compromised},
         {"suspect", totals.suspect},
         {"unprotected", totals.unprotected},
+        {"unstable", totals.unstable},
         {"suite_thresholds_missed", totals.suites_missed},
         {"elapsed_ms", totals.elapsed_ms},
     };

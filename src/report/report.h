@@ -24,6 +24,7 @@ struct report_totals {
     size_t compromised, suspect, unprotected;
     bool host_compromised; /* the host changed while the run was on */
     size_t suites_missed;  /* thresholds of datasets */
+    size_t unstable;       /* trials with a gating criterion whose repeated verdicts differ */
     size_t passed;         /* has_verdict and passed; never a COMPROMISED one */
     size_t decided;        /* has_verdict: what a pass rate is a share of */
     uint64_t elapsed_ms;   /* from the first start to the last end */
@@ -53,8 +54,9 @@ struct exit_rules {
     bool grading_expected; /* `run`: NOT_GRADED counts as 3 */
     bool allow_empty;
     bool fail_on_suspect;
-    double min_pass_rate; /* < 0: none; else 1 only when report_pass_rate() is below it */
-    int64_t max_errors;   /* < 0: none; else 3 only when there are more */
+    bool fail_on_unstable; /* a gating criterion whose verdicts differed is 1 */
+    double min_pass_rate;  /* < 0: none; else 1 only when report_pass_rate() is below it */
+    int64_t max_errors;    /* < 0: none; else 3 only when there are more */
     bool interrupted;
 };
 int report_exit_status(const struct report_totals *totals, const struct exit_rules *rules)

@@ -220,12 +220,23 @@ static void criterion_detail(const struct page *page, size_t trial, size_t i)
     newline(page);
 }
 
+/* Of those that only inform, too. */
+static bool has_unstable(const struct trial_record *record)
+{
+    for (size_t i = 0; i < record->criterion_count; i++) {
+        if (criterion_is_unstable(&record->criteria[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool needs_telling(const struct page *page, const struct trial_record *record)
 {
     enum trial_look look = trial_look(record);
 
     return page->options->verbose || look == LOOK_FAILED || look == LOOK_ERROR ||
-           record->integrity == INTEGRITY_SUSPECT || record->status == STATUS_NOT_GRADED;
+           record->integrity == INTEGRITY_SUSPECT || has_unstable(record) ||
+           record->status == STATUS_NOT_GRADED;
 }
 
 static void trial_title(const struct page *page, size_t trial)
@@ -314,7 +325,8 @@ static void trial_detail(const struct page *page, size_t trial)
         paint_block(page, buf_text(&reason), TRIAL_INDENT);
     }
     for (size_t i = 0; i < record->criterion_count; i++) {
-        if (!page->options->verbose && !criterion_failed(&record->criteria[i]))
+        if (!page->options->verbose && !criterion_failed(&record->criteria[i]) &&
+            !criterion_is_unstable(&record->criteria[i]))
             continue;
         criterion_row(page, record, i);
         criterion_detail(page, trial, i);
@@ -352,6 +364,7 @@ static void totals_line(const struct page *page)
     tally(page, LOOK_ERROR, totals.error, totals.error == 1 ? "error" : "errors");
     tally(page, LOOK_NEUTRAL, totals.not_graded, "not graded");
     tally(page, LOOK_NEUTRAL, totals.skipped, "skipped");
+    tally(page, LOOK_FAILED, totals.unstable, "unstable");
     tally(page, LOOK_NEUTRAL, page->trials->unfinished, "unfinished");
     if (totals.decided > 0)
         buf_format(&tail, "   pass rate %.0f %%", 100.0 * report_pass_rate(&totals));

@@ -47,6 +47,8 @@ static void exits_with_the_highest_of_four_three_and_one(void **state)
         .grading_expected = true, .min_pass_rate = -1, .max_errors = 1};
     static const struct exit_rules strict = {
         .grading_expected = true, .fail_on_suspect = true, .min_pass_rate = -1, .max_errors = -1};
+    static const struct exit_rules steady = {
+        .grading_expected = true, .fail_on_unstable = true, .min_pass_rate = -1, .max_errors = -1};
     static const struct exit_rules empty = {
         .allow_empty = true, .min_pass_rate = -1, .max_errors = -1};
     static const struct exit_rules stopped = {
@@ -58,6 +60,8 @@ static void exits_with_the_highest_of_four_three_and_one(void **state)
         int status;
     } cases[] = {
         {"all passed", {.trials = 2, .decided = 2, .passed = 2, .success = 2}, &run, 0},
+        {"unstable", {.trials = 2, .decided = 2, .passed = 2, .unstable = 1}, &steady, 1},
+        {"unstable, not asked", {.trials = 2, .decided = 2, .passed = 2, .unstable = 1}, &run, 0},
         {"a failure", {.trials = 2, .decided = 2, .passed = 1, .failure = 1}, &run, 1},
         {"turns", {.trials = 1, .decided = 1, .max_turns = 1}, &run, 1},
         {"timeout", {.trials = 1, .decided = 1, .timeout = 1}, &run, 1},

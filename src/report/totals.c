@@ -51,6 +51,7 @@ struct report_totals report_totals(const struct run_trials *trials)
         totals.compromised += record->integrity == INTEGRITY_COMPROMISED;
         totals.suspect += record->integrity == INTEGRITY_SUSPECT;
         totals.unprotected += record->integrity == INTEGRITY_UNPROTECTED;
+        totals.unstable += trial_is_unstable(record);
         totals.decided += record->has_verdict;
         totals.passed += trial_has_passed(record);
         if (record->started_unix_ms != 0 && record->started_unix_ms < first_ms)
@@ -74,7 +75,7 @@ double report_pass_rate(const struct report_totals *totals)
 
 static bool has_missed(const struct report_totals *totals, const struct exit_rules *rules)
 {
-    if (totals->suites_missed > 0)
+    if (totals->suites_missed > 0 || (rules->fail_on_unstable && totals->unstable > 0))
         return true;
     if (rules->min_pass_rate >= 0)
         return report_pass_rate(totals) < rules->min_pass_rate;

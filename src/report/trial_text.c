@@ -65,7 +65,8 @@ static bool criteria_alike(const struct trial_record *a, const struct trial_reco
 
         if (one->passed != other->passed || one->has_score != other->has_score ||
             fabs(one->score - other->score) > 1e-9 || !str_equal(one->error, other->error) ||
-            !str_equal(one->details, other->details))
+            !str_equal(one->details, other->details) ||
+            criterion_is_unstable(one) != criterion_is_unstable(other))
             return false;
     }
     return true;
@@ -214,6 +215,8 @@ void trial_reason(struct buf *buf, const struct trial_record *record)
     scoped(buf_done) struct buf reason = {0};
 
     status_reason(&reason, record);
+    if (trial_is_unstable(record))
+        buf_format(&reason, "%sunstable", reason.size_bytes > 0 ? "; " : "");
     agent_remark(&reason, record);
     turns_remark(&reason, record);
     steps_remark(&reason, record);
@@ -253,6 +256,15 @@ void host_text(struct buf *buf, const struct host_record *host)
 
 /* --- criteria ------------------------------------------------------------------------------- */
 
+bool trial_is_unstable(const struct trial_record *record)
+{
+    for (size_t i = 0; i < record->criterion_count; i++) {
+        if (record->criteria[i].gating && criterion_is_unstable(&record->criteria[i]))
+            return true;
+    }
+    return false;
+}
+
 bool criterion_failed(const struct criterion_record *criterion)
 {
     return criterion->error != NULL || !criterion->passed;
@@ -270,6 +282,10 @@ void criterion_score(struct buf *buf, const struct criterion_record *criterion)
         buf_format(buf, "%.2f", criterion->score);
     if (!criterion->gating)
         buf_text_append(buf, " (informational)");
+    if (criterion_is_unstable(criterion))
+        buf_format(buf, ", unstable: %jd of %jd passed",
+                   (intmax_t)json_get_int(criterion->repeat, "passed", 0),
+                   (intmax_t)json_get_int(criterion->repeat, "times", 0));
 }
 
 bool criterion_has_cell(const struct criterion_record *criterion)

@@ -11,6 +11,8 @@
 enum trial_look { LOOK_PASSED, LOOK_FAILED, LOOK_ERROR, LOOK_NEUTRAL, LOOK_COUNT };
 enum trial_look trial_look(const struct trial_record *record) nonnull(1);
 
+/* A gating criterion of it had other verdicts when it was graded several times. */
+bool trial_is_unstable(const struct trial_record *record) nonnull(1);
 /* With a verdict, a good one, and not COMPROMISED. */
 bool trial_has_passed(const struct trial_record *record) nonnull(1);
 
@@ -41,7 +43,7 @@ void host_text(struct buf *buf, const struct host_record *host) nonnull(1, 2);
 
 /* A criterion that needs telling: errored, or below its threshold. */
 bool criterion_failed(const struct criterion_record *criterion) nonnull(1);
-/* "0.50 < 0.90", "1.00", "error". */
+/* "0.50 < 0.90", "1.00", "error", "1.00, unstable: 2 of 3 passed". */
 void criterion_score(struct buf *buf, const struct criterion_record *criterion) nonnull(1, 2);
 /* The grading cell of a recorded trial can be opened for it. */
 bool criterion_has_cell(const struct criterion_record *criterion) nonnull(1);

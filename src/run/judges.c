@@ -213,6 +213,8 @@ static int recall(void *context, const char *key, json_t **ret, struct error **e
 
     (void)err;
     *ret = NULL;
+    if (judges->job->asks_anew)
+        return 0;
     /* What cannot be read is judged anew. */
     (void)!json_load(judges->job->dir_fd, name, JUDGEMENT_BYTES_MAX, ret, &unread);
     return 0;

@@ -48,5 +48,5 @@ must_check int judges_save(int grade_fd, const struct verdict *verdict, struct e
     nonnull(2);
 /* What trial.json says of a judgement; new reference; NULL: it is none. */
 json_t *judges_summary(const struct verdict *verdict) nonnull(1);
-/* The usage of all judgements of a trial that were paid for now; new reference. */
-json_t *judges_usage(const struct grade_result *result) nonnull(1);
+/* The usage of all judgements of a trial's gradings that were paid for now; new reference. */
+json_t *judges_usage(const struct grade_result *results, size_t count) nonnull(1);

@@ -104,14 +104,18 @@ json_t *judges_summary(const struct verdict *verdict)
     return summary;
 }
 
-json_t *judges_usage(const struct grade_result *result)
+json_t *judges_usage(const struct grade_result *results, size_t count)
 {
     json_t *usage = json_object();
     struct sums sums = {0};
 
-    for (size_t i = 0; i < result->count; i++) {
-        if (!result->verdicts[i].judgement_is_recalled)
-            add_judgement(result->verdicts[i].judgement, &sums);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < results[i].count; j++) {
+            const struct verdict *verdict = &results[i].verdicts[j];
+
+            if (!verdict->judgement_is_recalled)
+                add_judgement(verdict->judgement, &sums);
+        }
     }
     put_sums(usage, &sums);
     return usage;

@@ -43,6 +43,8 @@ struct pool_options {
     enum pool_work work;
     unsigned parallel;
     bool grading;               /* POOL_RUN: grade, too */
+    unsigned gradings;          /* POOL_GRADE: of each trial, in cells of their own; 0 is 1 */
+    bool asks_anew;             /* POOL_GRADE: judges are asked again */
     bool trust_host_steps;      /* pre_run and post_run of the host run without a cell */
     bool preflight;             /* attack a twin of each distinct cell first */
     bool fail_fast;             /* stop starting trials after the first that did not pass */

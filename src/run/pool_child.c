@@ -35,6 +35,8 @@ static struct trial_job job_of(const struct pool_child *child)
         .variant_id = task_variant(child->options->plan->tasks.tasks[child->trial->task_index]),
         .replicate = child->trial->replicate,
         .grading = child->options->grading,
+        .gradings = child->options->gradings,
+        .asks_anew = child->options->asks_anew,
         .stop = child->options->stop,
         .setup_error = staged->error,
         .preflight = staged->preflight,

@@ -50,6 +50,8 @@ static int run_pool(struct run *run, enum pool_work work, struct error **err)
         .work = work,
         .parallel = run->parallel,
         .grading = run->grading,
+        .gradings = run->gradings,
+        .asks_anew = run->asks_anew,
         .preflight = run->preflight,
         .trust_host_steps = run->trust_host_steps,
         .fail_fast = run->fail_fast,

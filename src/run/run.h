@@ -23,6 +23,8 @@ struct run {
     bool trust_host_steps;
     uint64_t stop_after_errors;
     const char *only;   /* run_grade(): the path of the one trial that is graded; NULL: all */
+    unsigned gradings;  /* run_grade(): of each trial; 0 is 1 */
+    bool asks_anew;     /* run_grade(): judgements made before are not used */
     bool new_reference; /* run_grade(): another reference than before is meant */
     bool retry_errors, rerun_failed, force; /* run_resume() only */
     bool grading;

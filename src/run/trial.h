@@ -31,6 +31,8 @@ struct trial_job {
     const char *run_id, *trial_id, *variant_id;
     unsigned replicate;
     bool grading;             /* false: `execute` */
+    unsigned gradings;        /* how often it is graded; 0 is 1 */
+    bool asks_anew;           /* judgements made before are not used */
     const volatile int *stop; /* non-zero: end soon, status ERROR "interrupted" is not recorded */
     const char *preflight;    /* digest of its cell's preflight; NULL: none */
     const struct error *setup_error; /* what went wrong before the trial's process existed */

@@ -41,6 +41,7 @@ static void clear_criteria(struct trial_record *record)
         json_decref(record->criteria[i].suite_thresholds);
         json_decref(record->criteria[i].metrics);
         json_decref(record->criteria[i].judge);
+        json_decref(record->criteria[i].repeat);
     }
     free(record->criteria);
     record->criteria = NULL;
@@ -72,10 +73,12 @@ static void record_criterion(const struct criterion *criterion, const struct ver
         ret->details = str_dup(verdict->details);
 }
 
-static int save_outputs(int dir_fd, const struct grade_result *result, struct error **err)
+/* What its commands printed and its judges said, in a folder of the trial's own. */
+static int save_outputs(int dir_fd, const char *folder, const struct grade_result *result,
+                        struct error **err)
 {
     scoped(fd_closep) int grade_fd = -1;
-    int r = fs_remove_tree(dir_fd, "grade", err);
+    int r = 0;
 
     for (size_t i = 0; r == 0 && i < result->count; i++) {
         const struct verdict *verdict = &result->verdicts[i];
@@ -83,7 +86,7 @@ static int save_outputs(int dir_fd, const struct grade_result *result, struct er
         if (verdict->output.size_bytes == 0 && verdict->judgement == NULL)
             continue;
         if (grade_fd < 0)
-            r = fs_open_dir(dir_fd, "grade", 0700, &grade_fd, err);
+            r = fs_open_dir(dir_fd, folder, 0700, &grade_fd, err);
         if (r == 0 && verdict->judgement != NULL)
             r = judges_save(grade_fd, verdict, err);
         if (r < 0 || verdict->output.size_bytes == 0)
@@ -262,17 +265,15 @@ static int grade_in_cell(const struct trial_job *job, const struct grade_cell_op
     return grade_run(&input, ret, err);
 }
 
-int trial_grade(const struct trial_job *job, struct trial_record *record,
-                const struct event_log *events, struct error **err)
+static int grade_once(const struct trial_job *job, const struct trial_record *record,
+                      const struct event_log *events, struct grade_result *ret, struct error **err)
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
     scoped(grade_files_done) struct grade_files files = {-1, -1, -1, -1, -1};
-    scoped(grade_result_done) struct grade_result result = {0};
     scoped(buf_done) struct buf event_lines = {0};
     scoped(mem_freep) char *final = final_text(events);
     scoped(mem_freep) char *input_dir = trial_input_dir(job);
-    uint64_t start_ns = clock_ns();
     int r = open_files(job->dir_fd, &files, err);
 
     if (r < 0)
@@ -306,21 +307,103 @@ int trial_grade(const struct trial_job *job, struct trial_record *record,
     if (job->private_stage != NULL)
         r = private_seal_check(job->private_stage, job->private_seal, err);
     if (r == 0)
-        r = grade_in_cell(job, &options, events, &result, err);
+        r = grade_in_cell(job, &options, events, ret, err);
     if (r == 0 && job->private_stage != NULL)
         r = private_seal_check(job->private_stage, job->private_seal, err);
-    if (r == 0)
-        r = save_outputs(job->dir_fd, &result, err);
-    if (r < 0)
-        return error_wrap(err, r, "grading");
+    return r;
+}
+
+/* --- several gradings of one trial ---------------------------------------------------------- */
+
+struct gradings {
+    struct grade_result *results;
+    size_t count;
+};
+
+static void gradings_done(struct gradings *gradings)
+{
+    for (size_t i = 0; i < gradings->count; i++)
+        grade_result_done(&gradings->results[i]);
+    free(gradings->results);
+}
+
+/* What each grading said of one criterion, and whether all said the same. */
+static json_t *repeat_json(const struct gradings *gradings, size_t criterion, double threshold)
+{
+    json_t *json = json_object();
+    json_t *scores = json_array();
+    size_t passed = 0, errored = 0;
+
+    for (size_t i = 0; i < gradings->count; i++) {
+        const struct verdict *verdict = &gradings->results[i].verdicts[criterion];
+
+        json_push(scores, verdict->errored ? json_null() : json_real(verdict->score));
+        errored += verdict->errored;
+        passed += !verdict->errored && verdict->score >= threshold;
+    }
+
+    bool agree = passed == gradings->count || errored == gradings->count || passed + errored == 0;
+
+    json_put_int(json, "times", (int64_t)gradings->count);
+    json_put_int(json, "passed", (int64_t)passed);
+    json_put(json, "scores", scores);
+    json_put_bool(json, "unstable", !agree);
+    return json;
+}
+
+static int save_all(const struct trial_job *job, const struct gradings *gradings,
+                    struct error **err)
+{
+    int r = fs_remove_tree(job->dir_fd, "grade", err);
+
+    for (size_t i = 0; r == 0 && i < gradings->count; i++) {
+        scoped(mem_freep) char *folder =
+            i == 0 ? str_dup("grade") : str_format("grade/repeat-%02zu", i + 1);
+
+        r = save_outputs(job->dir_fd, folder, &gradings->results[i], err);
+    }
+    return r;
+}
+
+/* The first grading is the verdict; the others say whether it can be relied upon. */
+static void record_gradings(const struct trial_job *job, const struct gradings *gradings,
+                            struct trial_record *record)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
     note_private(job, record);
-    copy_result(private_half, &result, record);
+    copy_result(private_half, &gradings->results[0], record);
+    for (size_t i = 0; gradings->count > 1 && i < record->criterion_count; i++)
+        record->criteria[i].repeat = repeat_json(gradings, i, record->criteria[i].threshold);
     if (judges_are_needed(private_half)) {
         if (record->usage == NULL)
             record->usage = json_object();
-        json_put(record->usage, "judges", judges_usage(&result));
+        json_put(record->usage, "judges", judges_usage(gradings->results, gradings->count));
     }
-    set_status(job, record, &result);
+    set_status(job, record, &gradings->results[0]);
+}
+
+int trial_grade(const struct trial_job *job, struct trial_record *record,
+                const struct event_log *events, struct error **err)
+{
+    size_t count = size_max(job->gradings, 1);
+    scoped(gradings_done) struct gradings gradings = {
+        .results = mem_new(count, sizeof(*gradings.results)), .count = count};
+    uint64_t start_ns = clock_ns();
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = grade_once(job, record, events, &gradings.results[i], err);
+        if (r < 0 && count > 1)
+            r = error_wrap(err, r, "grading %zu of %zu", i + 1, count);
+    }
+    if (r == 0)
+        r = save_all(job, &gradings, err);
+    if (r < 0)
+        return error_wrap(err, r, "grading");
+    record_gradings(job, &gradings, record);
     record->timing_ms.grade = ns_to_ms(clock_ns() - start_ns);
     return 0;
 }

@@ -118,4 +118,31 @@ case_another_reference_is_refused_unless_it_is_meant() {
   expect_text err 'and its task has no reference now'
 }
 
-main another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
+case_repeated_gradings_that_differ_are_unstable() {
+  # A coin, tossed 20 times: all alike once in half a million.
+  TASK_CRITERIA="$(command_criterion 'exit $(($(od -An -N1 -tu1 /dev/urandom) % 2))')
+$(command_criterion 'echo steady')" script_task coin <<<$'#!/bin/sh\ntrue'
+  TASK_CRITERIA=$(command_criterion 'echo steady') script_task steady <<<$'#!/bin/sh\ntrue'
+  run_suite
+  # The control: what does not vary is not called unstable.
+  cb grade run/trials/default/steady/00 --repeat 2
+  expect_trial '.criteria[0].repeat == {"times":2,"passed":2,"scores":[1,1],"unstable":false}' true steady
+  ! grep -q unstable out || fail "a steady criterion is called unstable"
+  grep -q steady run/trials/default/steady/00/grade/repeat-02/01.out || fail "the second output is not kept"
+  cb grade run/trials/default/coin/00 --repeat 20
+  expect_status 1
+  expect_trial '.criteria[0].repeat.unstable' true coin
+  expect_trial '.criteria[0].repeat.scores | length' 20 coin
+  expect_trial '.criteria[0].repeat | .passed == (.scores | add)' true coin
+  expect_trial '.criteria[0].score == .criteria[0].repeat.scores[0]' true coin
+  expect_trial '.criteria[1].repeat.unstable' false coin
+  expect_text out "unstable: $(trial .criteria[0].repeat.passed coin) of 20 passed"
+  expect_text out '1 unstable'
+  cb report run --json
+  jq -e '.totals.unstable == 1' out >/dev/null || fail "report --json does not count it"
+  # Graded once again, nothing is known of it any more.
+  cb grade run --quiet
+  expect_trial '.criteria[0].repeat' null coin
+}
+
+main repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user

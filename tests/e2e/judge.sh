@@ -71,6 +71,19 @@ case_judges_over_four_apis() {
   expect_trial .usage.judges.asks 0
   cb report -v run
   expect_text out 'judged before'
+  # But when it is told to; and repeated gradings ask each time.
+  script '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}'
+  cb grade run --quiet --ask-again
+  expect_status 0
+  [ "$(asked)" = 12 ] || fail "--ask-again led to $(asked) questions"
+  script '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}' \
+    '{"score":0.2}' '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}' '{"score":1}'
+  cb grade run --repeat 2
+  expect_status 1
+  expect_trial '[.criteria[].repeat.unstable] | tojson' '[true,false,false,false]'
+  expect_trial .status SUCCESS
+  expect_trial .usage.judges.asks 12
+  expect_text out 'unstable: 1 of 2 passed'
 }
 
 case_no_verdict_is_an_error() {
