@@ -77,30 +77,6 @@ static int check_view(const struct trial_job *job, const struct trial_record *re
     return 0;
 }
 
-#define PREVIOUS_MAX 1000
-
-/* What the grading before said stays, as previous/NNN.json. */
-static int keep_previous(const struct trial_job *job, struct error **err)
-{
-    scoped(buf_done) struct buf bytes = {0};
-    scoped(fd_closep) int fd = -1;
-    int r = fs_read_file(job->dir_fd, "trial.json", TRIAL_BYTES_MAX, &bytes, err);
-
-    if (r == 0)
-        r = fs_open_dir(job->dir_fd, "previous", 0700, &fd, err);
-    for (int i = 0; r == 0 && i < PREVIOUS_MAX; i++) {
-        scoped(mem_freep) char *name = str_format("%03d.json", i);
-
-        if (faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            continue;
-        return fs_write_atomic(
-            fd, name, &(struct fs_content){bytes.data, bytes.size_bytes, 0600, FS_NO_SYNC}, err);
-    }
-    return r < 0 ? r
-                 : error_set(err, ERROR_LIMIT, "graded %d times: remove 'previous' of the trial",
-                             PREVIOUS_MAX);
-}
-
 static int regrade(const struct trial_job *job, struct trial_record *record, struct error **err)
 {
     scoped(buf_done) struct buf lines = {0};
@@ -114,7 +90,7 @@ static int regrade(const struct trial_job *job, struct trial_record *record, str
                          error_message(job->setup_error));
     r = check_view(job, record, err);
     if (r == 0)
-        r = keep_previous(job, err);
+        r = regrade_keep(job->dir_fd, err);
     if (r == 0)
         r = fs_read_file(job->dir_fd, "events.jsonl", EVENTS_FILE_BYTES_MAX, &lines, err);
     if (r == 0)

@@ -1,5 +1,10 @@
 #include "run/regrade.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
 #include "base/mem.h"
 #include "run/staged.h"
 #include "task/task_private.h"
@@ -11,6 +16,98 @@ bool regrade_may_change(enum trial_status status)
            status == STATUS_MAX_TURNS_EXHAUSTED || status == STATUS_NOT_GRADED ||
            status == STATUS_TIMEOUT;
 }
+
+/* --- what was before ------------------------------------------------------------------------ */
+
+/* A folder of ours that is being copied, and where its copy goes. */
+struct copying {
+    int to_fd; /* where the copy's folder is */
+    const char *to;
+    unsigned depth;
+};
+
+static int copy_folder(int fd, const struct copying *copying, struct error **err);
+
+static int copy_file(int from_fd, int to_fd, const char *name, struct error **err)
+{
+    scoped(buf_done) struct buf bytes = {0};
+    int r = fs_read_file(from_fd, name, TRIAL_BYTES_MAX, &bytes, err);
+
+    if (r < 0)
+        return r;
+    return fs_write_atomic(
+        to_fd, name, &(struct fs_content){bytes.data, bytes.size_bytes, 0600, FS_NO_SYNC}, err);
+}
+
+static int copy_entry(void *context, int dir_fd, const char *name, struct error **err)
+{
+    const struct copying *copying = context;
+    scoped(fd_closep) int fd = -1, to_fd = -1;
+    struct stat st;
+
+    if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return error_errno(err, errno, "cannot look at '%s'", name);
+    /* Ours are files and folders; what somebody else put there is not kept. */
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return 0;
+
+    int r = fs_open_dir(copying->to_fd, copying->to, 0700, &to_fd, err);
+
+    if (r < 0 || S_ISREG(st.st_mode))
+        return r < 0 ? r : copy_file(dir_fd, to_fd, name, err);
+    if (copying->depth == TRIAL_DEPTH_MAX)
+        return error_set(err, ERROR_LIMIT, "'%s': deeper than %d folders", name, TRIAL_DEPTH_MAX);
+    fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return error_errno(err, errno, "cannot open '%s'", name);
+    return copy_folder(
+        fd, &(struct copying){.to_fd = to_fd, .to = name, .depth = copying->depth + 1}, err);
+}
+
+static int copy_folder(int fd, const struct copying *copying, struct error **err)
+{
+    return fs_each(fd, copy_entry, (void *)(uintptr_t)copying, err);
+}
+
+/* The record comes last: with it the copy is whole. */
+static int keep_as(int trial_dir_fd, int previous_fd, int number, struct error **err)
+{
+    scoped(mem_freep) char *folder = str_format("%03d", number);
+    scoped(mem_freep) char *name = str_format("%03d.json", number);
+    scoped(buf_done) struct buf bytes = {0};
+    scoped(fd_closep) int grade_fd =
+        openat(trial_dir_fd, "grade", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int r = fs_read_file(trial_dir_fd, "trial.json", TRIAL_BYTES_MAX, &bytes, err);
+
+    if (r == 0)
+        r = fs_remove_tree(previous_fd, folder, err);
+    if (r == 0 && grade_fd >= 0)
+        r = copy_folder(grade_fd, &(struct copying){.to_fd = previous_fd, .to = folder}, err);
+    if (r < 0)
+        return error_wrap(err, r, "cannot keep what the grading before left");
+    return fs_write_atomic(previous_fd, name,
+                           &(struct fs_content){bytes.data, bytes.size_bytes, 0600, FS_NO_SYNC},
+                           err);
+}
+
+int regrade_keep(int trial_dir_fd, struct error **err)
+{
+    scoped(fd_closep) int fd = -1;
+    int r = fs_open_dir(trial_dir_fd, "previous", 0700, &fd, err);
+
+    if (r < 0)
+        return r;
+    for (int i = 0; i < REGRADE_KEPT_MAX; i++) {
+        scoped(mem_freep) char *name = str_format("%03d.json", i);
+
+        if (faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+            return keep_as(trial_dir_fd, fd, i, err);
+    }
+    return error_set(err, ERROR_LIMIT, "graded %d times: remove 'previous' of the trial",
+                     REGRADE_KEPT_MAX);
+}
+
+/* --- references ----------------------------------------------------------------------------- */
 
 static int look(struct regrade_references *references, const struct task *task, struct error **err)
 {

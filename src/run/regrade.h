@@ -16,6 +16,13 @@
  * facts. */
 bool regrade_may_change(enum trial_status status);
 
+/*
+ * What the grading before said and what its graders printed stays: previous/NNN.json is trial.json
+ * as it is now, previous/NNN/ a copy of grade/. ERROR_LIMIT after REGRADE_KEPT_MAX of them.
+ */
+#define REGRADE_KEPT_MAX 1000
+must_check int regrade_keep(int trial_dir_fd, struct error **err);
+
 /* The references of a run's tasks, looked at once each as long as equal tasks come in a row. */
 struct regrade_references {
     struct session *session; /* borrowed; its store is open */

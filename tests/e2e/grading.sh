@@ -140,8 +140,14 @@ $(command_criterion 'echo steady')" script_task coin <<<$'#!/bin/sh\ntrue'
   expect_text out '1 unstable'
   cb report run --json
   jq -e '.totals.unstable == 1' out >/dev/null || fail "report --json does not count it"
-  # Graded once again, nothing is known of it any more.
+  # Graded once again, nothing is known of it any more, but what was said and printed is kept.
+  cp -r run/trials/default/steady/00/grade steady.grade
+  cp run/trials/default/steady/00/trial.json steady.json
   cb grade run --quiet
+  cmp steady.json run/trials/default/steady/00/previous/001.json || fail "the record before is not kept"
+  diff -r steady.grade run/trials/default/steady/00/previous/001 || fail "what graders printed is not kept"
+  [ ! -e run/trials/default/steady/00/grade/repeat-02 ] || fail "an older output stands beside the new one"
+  [ -s run/trials/default/steady/00/previous/000/01.out ] || fail "the first output is gone"
   expect_trial '.criteria[0].repeat' null coin
 }
 
