@@ -99,7 +99,7 @@ struct broker_models {
     /*
      * {routes: [name], models: [name], placeholder: the only key that is accepted, max_in_flight,
      * max_turns, max_input_tokens, max_output_tokens, max_total_tokens, max_microusd,
-     * count_cached_input, count_cache_creation}; what is absent, or 0, is no limit.
+     * max_log_bytes, count_cached_input, count_cache_creation}; what is absent, or 0, is no limit.
      */
     const json_t *spec;
     int listener; /* TCP, made in the cell; borrowed */

@@ -75,6 +75,8 @@ struct kept_header {
     uint32_t magic, mode, path_bytes, reserved;
     uint64_t size_bytes;
 };
+/* --kept ends so when more was written than is kept, which is the work of an agent's calls. */
+#define KEPT_STATUS_LIMIT 3
 #define KEPT_MAGIC 0x3174706bu
 #define KEPT_FILES_MAX 256u
 #define KEPT_BYTES_MAX ((uint64_t)64 << 20) /* of all files together */

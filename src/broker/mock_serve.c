@@ -273,6 +273,12 @@ struct keeping {
     uint64_t bytes;
 };
 
+_Noreturn static void fail_by_limit(const char *what)
+{
+    (void)fprintf(stderr, "mock: %s\n", what);
+    exit(KEPT_STATUS_LIMIT);
+}
+
 static void put(const void *bytes, size_t size)
 {
     const char *at = bytes;
@@ -318,7 +324,7 @@ static void put_file(struct keeping *keeping, int fd, const struct stat *status)
 
     keeping->bytes += left;
     if (++keeping->count > KEPT_FILES_MAX || keeping->bytes > KEPT_BYTES_MAX)
-        mock_fail("mock", "sealed programs wrote too much", 0);
+        fail_by_limit("sealed programs wrote more than 256 files or 64 MiB");
     put(&header, sizeof(header));
     put(keeping->path, header.path_bytes);
     while (left > 0) {
@@ -354,7 +360,9 @@ static void look_at_entry(struct keeping *keeping, int dir_fd, int original_fd, 
 
 static void look_at(struct keeping *keeping, int dir_fd, int original_fd, unsigned depth)
 {
-    DIR *dir = depth > KEPT_DEPTH_MAX ? NULL : fdopendir(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
+    if (depth > KEPT_DEPTH_MAX)
+        fail_by_limit("sealed programs wrote folders that are too deep");
+    DIR *dir = fdopendir(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
     size_t length = strlen(keeping->path);
     struct dirent *entry;
 
@@ -367,7 +375,7 @@ static void look_at(struct keeping *keeping, int dir_fd, int original_fd, unsign
                          length > 0 ? "/" : "", entry->d_name);
 
         if (n < 0 || (size_t)n >= sizeof(keeping->path) - length)
-            mock_fail("mock", "a path is too long", 0);
+            fail_by_limit("a path of a file that a sealed program wrote is too long");
         look_at_entry(keeping, dir_fd, original_fd, entry->d_name, depth);
         keeping->path[length] = '\0';
     }
@@ -382,6 +390,7 @@ int mock_kept(void)
 
     if (dir < 0 || original < 0)
         mock_fail("mock", "the sealed folders are not there", errno);
+    (void)kill(-1, SIGKILL); /* what is left of calls: all but this one and the cell's first */
     look_at(&keeping, dir, original, 0);
     return 0;
 }

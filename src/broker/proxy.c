@@ -102,6 +102,26 @@ static const char *look_at(struct proxy_request *request, const char *method, st
     return guard->count > PROXY_HEADERS_MAX ? "too many headers" : NULL;
 }
 
+void proxy_forget_body(struct proxy_request *request)
+{
+    request->proxy->body_bytes -= request->body.size_bytes;
+    buf_done(&request->body);
+}
+
+/* What does not fit is read and dropped, as an answer in between would be lost. */
+static void take_body(struct proxy_request *request, const char *bytes, size_t size)
+{
+    struct proxy *proxy = request->proxy;
+
+    request->overflows = request->overflows || proxy->body_bytes + size > PROXY_BODIES_BYTES_MAX ||
+                         request->body.size_bytes + size > PROXY_BODY_BYTES_MAX;
+    if (request->overflows)
+        proxy_forget_body(request);
+    else
+        buf_append(&request->body, bytes, size);
+    proxy->body_bytes += request->overflows ? 0 : size;
+}
+
 static void request_free(struct proxy_request *request)
 {
     struct proxy_request **place = &request->proxy->first;
@@ -111,7 +131,7 @@ static void request_free(struct proxy_request *request)
     *place = request->next;
     str_list_done(&request->headers);
     usage_reader_done(&request->usage);
-    buf_done(&request->body);
+    proxy_forget_body(request);
     buf_done(&request->queue);
     buf_done(&request->record);
     free(request->content_type);
@@ -131,7 +151,6 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *conne
 
     *request = (struct proxy_request){
         .proxy = proxy, .next = proxy->first, .connection = connection, .uri = str_dup(uri)};
-    request->body.max_bytes = PROXY_BODY_BYTES_MAX + 1;
     proxy->first = request;
     proxy->totals.requests++;
     if (info != NULL && info->socket_context != NULL)
@@ -191,7 +210,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (!request->heard)
         return hear(request, method);
     if (*upload_size > 0) {
-        buf_append(&request->body, upload, *upload_size);
+        take_body(request, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;
     }
@@ -262,7 +281,7 @@ static uint64_t limit(const json_t *spec, const char *key)
 
 static int read_spec(struct proxy *proxy, const json_t *spec, struct error **err)
 {
-    uint64_t in_flight = limit(spec, "max_in_flight");
+    uint64_t in_flight = limit(spec, "max_in_flight"), log_bytes = limit(spec, "max_log_bytes");
 
     take_list(json_get_array(spec, "routes"), &proxy->routes);
     take_list(json_get_array(spec, "models"), &proxy->models_allowed);
@@ -276,6 +295,7 @@ static int read_spec(struct proxy *proxy, const json_t *spec, struct error **err
                              proxy->routes.items[i]);
     }
     proxy->in_flight_max = in_flight == 0 ? 8 : (unsigned)size_min(in_flight, PROXY_IN_FLIGHT_MAX);
+    proxy->log_bytes_max = log_bytes == 0 ? PROXY_LOG_BYTES_MAX : log_bytes;
     proxy->limits = (struct proxy_limits){
         .max_turns = limit(spec, "max_turns"),
         .max_input_tokens = limit(spec, "max_input_tokens"),
@@ -384,6 +404,11 @@ void proxy_free(struct proxy *proxy)
     free(proxy->placeholder);
     free(proxy->model);
     free(proxy);
+}
+
+size_t proxy_held_bytes(const struct proxy *proxy)
+{
+    return proxy->body_bytes;
 }
 
 int proxy_fd(const struct proxy *proxy)

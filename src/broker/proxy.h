@@ -18,6 +18,7 @@
 #define PROXY_HEAD_BYTES_MAX ((size_t)64 << 10) /* of a request */
 #define PROXY_HEADERS_MAX 100
 #define PROXY_BODY_BYTES_MAX ((size_t)32 << 20)
+#define PROXY_BODIES_BYTES_MAX ((size_t)128 << 20) /* of all requests of a trial at a time */
 #define PROXY_ANSWER_BYTES_MAX ((size_t)64 << 20)
 #define PROXY_LOG_BYTES_MAX ((size_t)1 << 30) /* wire.jsonl; then nothing is sent on */
 #define PROXY_IN_FLIGHT_MAX 64
@@ -31,6 +32,8 @@ must_check int proxy_new(struct models *models, const json_t *spec, int listener
 /* Ends what is under way, and says what was. NULL is fine. */
 json_t *proxy_result(struct proxy *proxy) nonnull(1);
 void proxy_free(struct proxy *proxy);
+/* Of bodies that are being read. */
+size_t proxy_held_bytes(const struct proxy *proxy) nonnull(1);
 int proxy_fd(const struct proxy *proxy) nonnull(1);
 int proxy_timeout_ms(const struct proxy *proxy) nonnull(1); /* -1: none */
 void proxy_run(struct proxy *proxy) nonnull(1);

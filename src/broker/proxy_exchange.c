@@ -245,7 +245,7 @@ static bool has_too_many_values(const struct buf *text)
 static int check(struct proxy_request *request, json_t **ret_body, struct error **err)
 {
     struct proxy *proxy = request->proxy;
-    int r = request->body.size_bytes > PROXY_BODY_BYTES_MAX || has_too_many_values(&request->body)
+    int r = request->overflows || has_too_many_values(&request->body)
                 ? error_set(err, ERROR_AGENT, "a body that is too large")
                 : json_parse("request", buf_text(&request->body), request->body.size_bytes,
                              ret_body, err);
@@ -300,6 +300,7 @@ enum MHD_Result proxy_forward(struct proxy_request *request, const char *method)
     if (!record_request(request, method, body))
         return proxy_answer_error(request, 400, "this exchange cannot be recorded");
     proxy_budget_begin(request, body);
+    proxy_forget_body(request);
     if (send_on(request, body, &problem) < 0) {
         proxy_budget_settle(request);
         proxy_record_end(request, NULL);

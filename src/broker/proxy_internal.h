@@ -31,8 +31,10 @@ struct proxy {
     struct MHD_Daemon *daemon;
     int epoll_fd; /* the daemon's */
     int log_fd;
-    uint64_t log_bytes, seq, start_ns;
-    bool cannot_record, ends; /* ends: nothing is sent on any more, nor waited for */
+    uint64_t log_bytes, log_bytes_max, seq, start_ns;
+    size_t body_bytes;           /* that its requests hold */
+    bool cannot_record, is_full; /* of wire.jsonl */
+    bool ends;                   /* nothing is sent on any more, nor waited for */
     struct str_list routes, models_allowed;
     char *placeholder;
     unsigned in_flight_max;
@@ -67,7 +69,7 @@ struct proxy_request {
     const struct route *route;
     char *model;
     uint64_t seq, begin_ns, first_byte_ns, reserved_microusd;
-    bool is_main, forwarded, settled;
+    bool is_main, forwarded, settled, overflows;
     int status;
     char *content_type;
     struct buf queue;  /* what the cell has not taken yet */
@@ -93,6 +95,8 @@ const char *proxy_budget_check(struct proxy_request *request, const json_t *body
 void proxy_budget_begin(struct proxy_request *request, const json_t *body) nonnull(1, 2);
 void proxy_budget_settle(struct proxy_request *request) nonnull(1);
 
+/* proxy.c: it has been sent on, or is not going to be. */
+void proxy_forget_body(struct proxy_request *request) nonnull(1);
 /* proxy_exchange.c: sends it on, or refuses it. */
 enum MHD_Result proxy_forward(struct proxy_request *request, const char *method) nonnull(1, 2);
 enum MHD_Result proxy_begin_answer(struct proxy_request *request) nonnull(1);

@@ -24,12 +24,16 @@ bool proxy_write(struct proxy *proxy, json_t *line)
     json_decref(line);
     if (text.size_bytes == 0 || buf_text(&text)[text.size_bytes - 1] != '\n')
         buf_char(&text, '\n');
-    if (proxy->log_bytes + text.size_bytes > PROXY_LOG_BYTES_MAX ||
-        (!proxy->cannot_record &&
-         fs_write_all(proxy->log_fd, "wire.jsonl", buf_text(&text), text.size_bytes, NULL) < 0))
+    if (!proxy->is_full && proxy->log_bytes + text.size_bytes > proxy->log_bytes_max) {
+        /* The doing of who asked so much, and an end as any other budget's. */
+        proxy->is_full = true;
+        proxy->stopped_by = proxy->stopped_by == NULL ? "record_full" : proxy->stopped_by;
+    }
+    if (!proxy->is_full && !proxy->cannot_record &&
+        fs_write_all(proxy->log_fd, "wire.jsonl", buf_text(&text), text.size_bytes, NULL) < 0)
         proxy->cannot_record = true;
     proxy->log_bytes += text.size_bytes;
-    return !proxy->cannot_record;
+    return !proxy->is_full && !proxy->cannot_record;
 }
 
 static const char *error_type(unsigned status)

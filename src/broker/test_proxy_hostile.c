@@ -52,10 +52,12 @@ static int memory_file(const char *text)
     return fd;
 }
 
-static void start(struct fixture *fixture)
+static void start(struct fixture *fixture, uint64_t max_log_bytes)
 {
-    static const char spec_text[] = "{\"routes\":[\"anthropic\"],\"models\":[\"m\"],"
-                                    "\"placeholder\":\"" PLACEHOLDER "\",\"max_in_flight\":64}";
+    scoped(mem_freep) char *spec_text = str_format("{\"routes\":[\"anthropic\"],\"models\":[\"m\"],"
+                                                   "\"placeholder\":\"" PLACEHOLDER
+                                                   "\",\"max_in_flight\":64,\"max_log_bytes\":%ju}",
+                                                   (uintmax_t)max_log_bytes);
     scoped(json_freep) json_t *spec = NULL;
     scoped(json_freep) json_t *policy = NULL;
     scoped(buf_done) struct buf table = {0};
@@ -126,7 +128,7 @@ static void a_trial_that_ends_amid_requests_takes_nobody_along(void **state)
     int waiting, late;
 
     (void)state;
-    start(&fixture);
+    start(&fixture, 0);
     waiting = send_new(&fixture, text, strlen(text));
     late = connect_port(fixture.port);
     run(&fixture);
@@ -173,7 +175,7 @@ static void bytes_that_are_no_request_end_their_connection_alone(void **state)
     int fds[ARRAY_SIZE(cases)];
 
     (void)state;
-    start(&fixture);
+    start(&fixture, 0);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         fds[i] = send_new(&fixture, cases[i].bytes, cases[i].size);
         run(&fixture);
@@ -186,11 +188,67 @@ static void bytes_that_are_no_request_end_their_connection_alone(void **state)
         (void)close(fds[i]); /* whatever it was told */
 }
 
+/* What an agent can do is no failure of ours. */
+static void a_full_record_is_a_budget_that_is_used_up(void **state)
+{
+    scoped(mem_freep) char *text =
+        str_format("%sContent-Length: %zu\r\n\r\n%s", HEAD, strlen(BODY), BODY);
+    struct fixture fixture;
+    int fds[3];
+
+    (void)state;
+    start(&fixture, 400); /* room for one request's line */
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = send_new(&fixture, text, strlen(text));
+        run(&fixture);
+    }
+    scoped(json_freep) json_t *result = stop(&fixture);
+
+    assert_int_equal(json_get_int(result, "forwarded", -1), 1);
+    assert_string_equal(json_get_text(result, "stopped_by"), "record_full");
+    assert_true(json_get_bool(result, "recorded", false));
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        (void)close(fds[i]); /* two were told of the budget */
+}
+
+static void bodies_of_many_connections_are_bounded_together(void **state)
+{
+    static const char head[] = HEAD "Content-Length: 33000000\r\n\r\n";
+    scoped(mem_freep) char *bytes = mem_new(1 << 20, 1);
+    struct fixture fixture;
+    int fds[5];
+
+    (void)state;
+    memset(bytes, ' ', 1 << 20);
+    start(&fixture, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        size_t sent = 0;
+
+        fds[i] = send_new(&fixture, head, strlen(head));
+        while (sent < 31 << 20) {
+            ssize_t n = send(fds[i], bytes, 1 << 20, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+            sent += n > 0 ? (size_t)n : 0;
+            proxy_run(fixture.proxy);
+        }
+    }
+    run(&fixture);
+    assert_true(proxy_held_bytes(fixture.proxy) > 60 << 20); /* the control: it does hold them */
+    assert_true(proxy_held_bytes(fixture.proxy) <= PROXY_BODIES_BYTES_MAX);
+    scoped(json_freep) json_t *result = stop(&fixture);
+
+    assert_int_equal(json_get_int(result, "forwarded", -1), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        (void)close(fds[i]); /* it was cut */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trial_that_ends_amid_requests_takes_nobody_along),
         cmocka_unit_test(bytes_that_are_no_request_end_their_connection_alone),
+        cmocka_unit_test(a_full_record_is_a_budget_that_is_used_up),
+        cmocka_unit_test(bodies_of_many_connections_are_bounded_together),
     };
 
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL); /* it is a signal */

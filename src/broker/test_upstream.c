@@ -223,6 +223,21 @@ static void what_does_not_pass_is_not_tried_again(void **state)
     }
 }
 
+static void a_key_that_an_endpoint_quotes_stays_here(void **state)
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 401 No\r\nConnection: close\r\n\r\nbad " KEY ", '" KEY "'", NULL};
+    struct fixture fixture;
+
+    (void)state;
+    start(&fixture, MODEL_ANTHROPIC, answers);
+    ask_to_end(&fixture);
+    assert_int_equal(fixture.answer.status, 401);
+    assert_non_null(strstr(buf_text(&fixture.answer.body), "bad **"));
+    assert_null(strstr(buf_text(&fixture.answer.body), KEY));
+    stop(&fixture, NULL);
+}
+
 static void a_stream_is_passed_on_as_it_comes(void **state)
 {
     static const char *const answers[] = {
@@ -478,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_request_carries_the_key_and_its_answer_comes_whole),
         cmocka_unit_test(what_passes_is_tried_again_and_each_attempt_is_told),
         cmocka_unit_test(what_does_not_pass_is_not_tried_again),
+        cmocka_unit_test(a_key_that_an_endpoint_quotes_stays_here),
         cmocka_unit_test(a_stream_is_passed_on_as_it_comes),
         cmocka_unit_test(a_stream_that_breaks_off_is_not_begun_again),
         cmocka_unit_test(too_much_and_too_late_are_ends),

@@ -245,6 +245,19 @@ bool attempt_begin(struct upstream_exchange *exchange)
 
 /* --- its end ---------------------------------------------------------------------------------- */
 
+/* Some endpoints quote the key that they refuse. */
+static void hide_key(struct upstream_exchange *exchange)
+{
+    const char *name = exchange->request.route->key;
+    const char *key = name == NULL ? NULL : keys_get(exchange->upstream->keys, name), *found;
+    struct buf *body = &exchange->answer.body;
+    size_t length = key == NULL ? 0 : strlen(key);
+
+    while (length > 0 && body->size_bytes > 0 &&
+           (found = memmem(body->data, body->size_bytes, key, length)) != NULL)
+        memset(body->data + (found - body->data), '*', length);
+}
+
 static void note_attempt(struct upstream_exchange *exchange, const char *why)
 {
     struct upstream_answer *answer = &exchange->answer;
@@ -308,6 +321,7 @@ bool attempt_end(struct upstream_exchange *exchange, CURLcode code)
         learn_status(exchange);
     if (end == UPSTREAM_TOO_LARGE)
         why = "the answer is larger than it may be";
+    hide_key(exchange);
     note_attempt(exchange, end == UPSTREAM_ANSWERED ? NULL : why);
     (void)curl_multi_remove_handle(exchange->upstream->multi, exchange->easy); /* it is in there */
     curl_easy_cleanup(exchange->easy);

@@ -99,7 +99,11 @@ static int run_helper(const struct trial_job *job, struct cell *cell, const char
     if (lseek(said_fd, 0, SEEK_SET) < 0 ||
         fs_read_fd(said_fd, "its output", OUTPUT_BYTES_MAX, &said, NULL) < 0)
         buf_clear(&said);
-    return error_set(err, end == CELL_STOPPED ? ERROR_USER : ERROR_SYSTEM, "%s",
+    return error_set(err,
+                     end == CELL_STOPPED                                           ? ERROR_USER
+                     : end == CELL_EXITED && status.exit_code == KEPT_STATUS_LIMIT ? ERROR_AGENT
+                                                                                   : ERROR_SYSTEM,
+                     "%s",
                      end == CELL_STOPPED    ? "interrupted"
                      : end == CELL_DEADLINE ? "it took longer than 60 s"
                      : said.size_bytes == 0 ? "it failed and said nothing"

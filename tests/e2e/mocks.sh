@@ -296,6 +296,8 @@ case $1 in
   env) echo "${EVIL-none} $(command -v other)" ;;
   fail) echo bad >&2; exit 7 ;;
   real) shift; printf 'before '; tool "$@"; echo "status $?" ;;
+  fill) for i in $(seq 300); do : >"$here/f$i"; done ;;
+  stay) setsid sh -c 'while :; do echo x >"$1"; : >"$1"; done' sh "$here/flip" >/dev/null 2>&1 </dev/null & ;;
 esac
 E2
   printf '#!/bin/sh\necho other\n' >suite/tpl/m/other
@@ -369,6 +371,18 @@ $way; touch seen"
 }
 
 # The folder comes by starter_files, or is all of a source.
+# The calls are the agent's: it could choose not to be graded.
+case_what_calls_of_sealed_programs_write_is_bounded_at_the_agents_cost() {
+  sealed_suite 'success_criteria: [{type: run_command, command: "true", description: d}]' <<<$'#!/bin/sh\ntool fill'
+  run_suite
+  [ "$(jq -r '"\(.status) \(.error_code)"' run/trials/default/t/00/trial.json)" = "ERROR agent" ] || fail "$(jq -c '[.status, .error_code, .error]' run/trials/default/t/00/trial.json)"
+  # One that goes on when its caller has ended is ended before its files are looked at.
+  rm -r run
+  sealed_suite 'success_criteria: [{type: run_command, command: "true", description: d}]' <<<$'#!/bin/sh\ntool stay'
+  run_suite
+  expect_status 0
+}
+
 case_sealed_folders_of_any_source_are_taken_out() {
   sealed_suite "$FOUND" <<<"#!/bin/sh
 { find . -type f; tool ask; here; } >seen"
@@ -390,5 +404,6 @@ main an_authors_mock_is_first_on_path_and_executable_there_only:user a_sealing_s
   the_log_reaches_graders_whatever_the_agent_left:user \
   a_forged_log_is_put_aside_and_noted:user a_cell_that_speaks_by_hand_is_bounded_and_counted:user \
   a_recorded_program_that_is_there_twice_is_an_error \
+  what_calls_of_sealed_programs_write_is_bounded_at_the_agents_cost \
   a_sealed_folder_is_never_the_agents:user sealed_folders_of_any_source_are_taken_out sealed_programs_answer_and_neither_they_nor_their_log_are_there:user \
   a_sealed_program_sees_the_live_workspace_and_cannot_write_it:user
