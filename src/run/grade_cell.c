@@ -358,6 +358,14 @@ static char *tool_of(const char *command)
     return str_ndup(command + start, length);
 }
 
+/* What lies there is the agent's to bring and to leave, whatever the command calls it. */
+static bool is_of_workspace(const char *tool)
+{
+    scoped(mem_freep) char *path = path_normal(tool);
+
+    return manifest_path_below(path, "/workspace");
+}
+
 /* True when `missing` names a tool or a script of the grader's that its cell lacks. */
 static int find_missing(struct grade_cell *cell, const char *command, char **ret,
                         struct error **err)
@@ -368,7 +376,7 @@ static int find_missing(struct grade_cell *cell, const char *command, char **ret
     int code = 0;
     int r = 0;
 
-    if (tool != NULL && (tool[0] == '/' || strchr(tool, '/') == NULL)) {
+    if (tool != NULL && (tool[0] == '/' ? !is_of_workspace(tool) : strchr(tool, '/') == NULL)) {
         scoped(mem_freep) char *check = str_format("command -v -- '%s' >/dev/null 2>&1", tool);
 
         r = run_quiet(cell, "/bin/sh", check, &code, err);

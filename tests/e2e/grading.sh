@@ -151,4 +151,22 @@ $(command_criterion 'echo steady')" script_task coin <<<$'#!/bin/sh\ntrue'
   expect_trial '.criteria[0].repeat' null coin
 }
 
-main repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
+# An agent that leaves out what a command of the workspace runs has failed; it is no machine's fault.
+case_a_program_that_the_agent_was_to_write_is_not_the_graders() {
+  TASK_CRITERIA=$(
+    command_criterion /workspace/run.sh
+    command_criterion '/workspace/./plain --all'
+  ) script_task t <<'E2'
+#!/bin/sh
+echo 'no program' >plain
+E2
+  run_suite
+  [ "$(jq -r '"\(.status) \(.error_code)"' run/trials/default/t/00/trial.json)" = "FAILURE null" ] || fail "$(jq -c '[.status, .error_code, .error]' run/trials/default/t/00/trial.json)"
+  # One of the grader's is.
+  TASK_CRITERIA=$(command_criterion /opt/no-such-grader) script_task t <<<'#!/bin/sh'
+  rm -r run
+  run_suite
+  [ "$(jq -r .status run/trials/default/t/00/trial.json)" = ERROR ] || fail "$(jq -c .status run/trials/default/t/00/trial.json)"
+}
+
+main a_program_that_the_agent_was_to_write_is_not_the_graders repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
