@@ -115,6 +115,8 @@ static int show(struct job *job, const struct run *run, struct error **err)
     };
     int r = run_dir_trials(run->dir, false, &trials, err);
 
+    if (r == 0)
+        r = output_save_suites(run->dir, &trials, err);
     if (r == 0 && values->json) {
         scoped(json_freep) json_t *json = report_json(&trials, run_dir_id(run->dir));
 

@@ -345,6 +345,8 @@ static int finish(struct job *job, struct run *run, struct error **err)
     int r = run_dir_trials(run->dir, false, &trials, err);
 
     if (r == 0)
+        r = output_save_suites(run->dir, &trials, err);
+    if (r == 0)
         r = write_reports(job, run_dir_id(run->dir), &trials, err);
     if (r == 0)
         r = print_result(job, run_dir_id(run->dir), &trials, err);

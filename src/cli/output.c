@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/print.h"
 #include "report/report.h"
+#include "report/suites.h"
 
 const char *const output_colour_choices[] = {"auto", "always", "never", NULL};
 
@@ -14,6 +15,16 @@ int output_json(const json_t *json, struct error **err)
 
     report_json_write(&text, json);
     return print_out(&text, err);
+}
+
+int output_save_suites(struct run_dir *run, const struct run_trials *trials, struct error **err)
+{
+    scoped(suites_done) struct suites suites = {0};
+    scoped(json_freep) json_t *json = NULL;
+
+    suites_make(trials, &suites);
+    json = suites_json(&suites);
+    return run_dir_save_suites(run, json, err);
 }
 
 bool output_colour(const char *choice, int fd)

@@ -6,9 +6,14 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "record/run_dir.h"
 
 /* Pretty, on standard output. */
 must_check int output_json(const json_t *json, struct error **err) nonnull(1);
+
+/* Figures of datasets into run.json of a locked run. */
+must_check int output_save_suites(struct run_dir *run, const struct run_trials *trials,
+                                  struct error **err) nonnull(1, 2);
 
 /* "auto", "always", "never" for --color; auto: a terminal, and no NO_COLOR. */
 extern const char *const output_colour_choices[];

@@ -174,6 +174,21 @@ static json_t *run_json(const struct run_facts *facts)
     return json;
 }
 
+int run_dir_save_suites(struct run_dir *run, const json_t *suites, struct error **err)
+{
+    ASSERT(run->lock_fd >= 0);
+    if (json_array_size(suites) == 0 && json_object_get(run->run, "suites") == NULL)
+        return 0;
+    if (json_array_size(suites) == 0)
+        (void)json_object_del(run->run, "suites"); /* it is there */
+    else
+        json_put(run->run, "suites", json_deep_copy(suites));
+
+    int r = write_json(run, RUN_FILE, run->run, err);
+
+    return r < 0 ? error_wrap(err, r, "cannot write run directory '%s'", run->path) : 0;
+}
+
 static int fill(struct run_dir *run, struct error **err)
 {
     int r = write_json(run, PLAN_FILE, run->plan, err);

@@ -56,6 +56,13 @@ int run_dir_fd(const struct run_dir *run) nonnull(1);
 const json_t *run_dir_plan(const struct run_dir *run) nonnull(1);
 const json_t *run_dir_run(const struct run_dir *run) nonnull(1);
 
+/*
+ * Writes run.json anew with the figures of datasets (an array); an empty one is left out. The run
+ * must be locked.
+ */
+must_check int run_dir_save_suites(struct run_dir *run, const json_t *suites, struct error **err)
+    nonnull(1, 2);
+
 /* Opens (making it 0700) a trial's directory by trial_path(). With fresh, what was there is
  * removed. */
 must_check int run_dir_open_trial(struct run_dir *run, const char *trial_path, bool fresh, int *ret,

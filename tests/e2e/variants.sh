@@ -56,6 +56,21 @@ case_each_variant_of_each_row_is_a_trial() {
   expect_text out ab.yaml
 }
 
+case_figures_of_a_dataset_are_kept() {
+  make_suite
+  sed -i '$s/description: the answer is there/description: it is there, suite_thresholds: {mean: 0.9}/' suite/tasks/t.yaml
+  run_suite
+  expect_status 1
+  cb report run --json
+  [ "$(jq -c '.suites[0] | [.task_id, .metrics.count, .metrics.mean, .checks[0].passed]' out)" = '["t",2,0.5,false]' ] ||
+    fail "figures: $(jq -c .suites out)"
+  [ "$(jq -S .suites out)" = "$(jq -S .suites run/run.json)" ] || fail "run.json has other figures than the report"
+  sed -i 's/perhaps/no/' suite/tasks/rows.jsonl
+  cb grade run --quiet
+  expect_status 0
+  [ "$(jq -c '.suites[0].metrics.mean == 1' run/run.json)" = true ] || fail "grading again left the old figures"
+}
+
 case_resume_notices_a_changed_variant() {
   make_suite
   run_suite -e ab
@@ -106,5 +121,5 @@ case_a_sample_stays_the_same_when_resumed() {
   [ "$(statuses)" = "$first" ] || fail "first $first, then $(statuses)"
 }
 
-main each_variant_of_each_row_is_a_trial:user resume_notices_a_changed_variant grade_and_cell_find_the_variant \
+main figures_of_a_dataset_are_kept:user each_variant_of_each_row_is_a_trial:user resume_notices_a_changed_variant grade_and_cell_find_the_variant \
   no_copy_of_the_rows_is_staged a_sample_stays_the_same_when_resumed
