@@ -415,9 +415,18 @@ static int start_services(struct grade_cell *cell, struct error **err)
         .shell = "/bin/sh",
         .envp = (const char *const *)cell->env.items,
     };
-    int r = services_start(cell->cell, &services, err);
+    scoped(error_freep) struct error *problem = NULL;
+    int r = services_start(cell->cell, &services, &problem);
 
-    return r < 0 ? error_wrap(err, r, "grading cell") : 0;
+    if (r == 0)
+        return 0;
+    if (error_errno_of(problem) == EPIPE)
+        return error_errno(err, EPIPE, "grading cell");
+    /* Beside the agent it was ready: what it does not bear is what the agent left. */
+    enum error_code code = error_code_of(problem);
+
+    return error_set(err, code == ERROR_TASK ? ERROR_AGENT : code, "grading cell: %s",
+                     error_message(problem));
 }
 
 static int run_command(struct grade_cell *cell, const struct grade_command *command,

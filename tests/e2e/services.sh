@@ -42,6 +42,13 @@ case_that_ends_at_once_is_an_error() {
   [ $((SECONDS - begun)) -lt 25 ] || fail "it was waited for: $((SECONDS - begun)) s"
 }
 
+# It was ready beside the agent: that it is not beside the grader is the agent's doing, and not tried again.
+case_that_the_agent_breaks_is_the_agents_error() {
+  TASK_CRITERIA=$(command_criterion true) TASK_MORE=$(service 'test ! -e broken && exec sleep 1000' 'test ! -e broken' 20) script_task t <<<$'#!/bin/sh\ntouch broken'
+  run_suite
+  [ "$(jq -r '"\(.status) \(.error_code)"' run/trials/default/t/00/trial.json)" = "ERROR agent" ] || fail "$(jq -c '[.status, .error_code, .error]' run/trials/default/t/00/trial.json)"
+}
+
 case_ends_with_the_cell() {
   local mark
   mark=$(new_mark)
@@ -60,4 +67,4 @@ case_bad_values_are_told() {
   expect_text err 'sandbox.services[2].run'
 }
 
-main answers_agent_and_grader:user that_is_never_ready_is_an_error that_ends_at_once_is_an_error:user ends_with_the_cell bad_values_are_told
+main answers_agent_and_grader:user that_is_never_ready_is_an_error that_ends_at_once_is_an_error:user that_the_agent_breaks_is_the_agents_error ends_with_the_cell bad_values_are_told
