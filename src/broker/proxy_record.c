@@ -114,6 +114,8 @@ void proxy_record_end(struct proxy_request *request, const struct upstream_answe
                                       "wait_ms", (json_int_t)answer->attempts[i].wait_ms, "error",
                                       answer->attempts[i].error));
     json_put_int(line, "of", (int64_t)request->seq);
+    json_put_text(line, "api", model_api_name(request->path.api));
+    json_put_bool(line, "main", request->is_main);
     json_put_int(line, "status", request->status);
     json_put(line, "content_type", json_text_or_null(request->content_type));
     json_put_bool(line, "whole", answer != NULL && answer->end == UPSTREAM_ANSWERED);

@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "cli/print.h"
 #include "cli/task_flags.h"
+#include "run/installed.h"
 #include "run/run_plan.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -185,6 +186,8 @@ static int load_and_print(const struct arguments *arguments, struct session *ses
 
     if (r == 0 && values->explain == NULL && !values->resolved)
         r = task_inputs_judges(&inputs, session, &set, err);
+    if (r == 0 && values->explain == NULL && !values->resolved)
+        r = installed_check(session, &set, err);
     if (r < 0)
         return r;
     if (values->explain != NULL)

@@ -9,6 +9,7 @@
 #include "cli/version.h"
 #include "grade/grade.h"
 #include "grade/regex.h"
+#include "run/installed.h"
 #include "run/judges.h"
 #include "run/wire.h"
 #include "task/problems.h"
@@ -212,6 +213,8 @@ int task_inputs_endpoints(const struct task_inputs *inputs, struct session *sess
     scoped(config_freep) struct config *config = NULL;
     int r = config_load(NULL, inputs->user_config, &session->reader, &config, &problems, err);
 
+    if (r == 0)
+        r = installed_check(session, set, err);
     if (r < 0)
         return r;
     return wire_prepare(

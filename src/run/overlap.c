@@ -73,7 +73,7 @@ static int check(const struct task_reader *reader, const struct root_tree *tree,
 int overlap_check(const struct task_reader *reader, const struct root *root,
                   const struct overlap_hidden *hidden, size_t count, struct error **err)
 {
-    struct root_tree trees[TASK_EXPOSE_MAX + 1];
+    struct root_tree trees[ROOT_EXPOSE_MAX + 1];
     size_t tree_count = root_trees(root, trees);
 
     for (size_t i = 0; i < tree_count; i++) {

@@ -29,6 +29,7 @@ static struct trial_job job_of(const struct pool_child *child)
         .judges_fd = child->judges_fd,
         .mock_fd = child->options->session->mock_fd,
         .script_fd = staged->script_fd,
+        .install = &staged->install,
         .dir_fd = child->dir_fd,
         .run_id = run_dir_id(child->options->run),
         .trial_id = child->trial->id,

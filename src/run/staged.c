@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "broker/call_frame.h"
+#include "run/installed.h"
 #include "run/overlap.h"
 #include "run/staged_overlap.h"
 #include "task/task_private.h"
@@ -186,6 +187,27 @@ static int check_roots(const struct staged_options *options, const struct view *
     return r;
 }
 
+/* What the agent's cell shows of the host: the task's paths and those of the agent's program. */
+static int find_agent(const struct staged_options *options, struct staged *ret,
+                      struct str_list *expose, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(options->task, &public_half, &private_half);
+    int r = installed_find(options->session, public_half, &ret->install, err);
+
+    if (r < 0)
+        return r;
+    str_list_copy(expose, &public_half->root.expose);
+    for (size_t i = 0; i < ret->install.expose.count; i++) {
+        if (!str_list_has(expose, ret->install.expose.items[i]))
+            str_list_add(expose, ret->install.expose.items[i]);
+    }
+    str_list_sort(expose); /* what holds another comes before it */
+    return 0;
+}
+
 static int stage(const struct staged_options *options, struct staged *ret, struct error **err)
 {
     const struct task_public *public_half = NULL;
@@ -193,6 +215,7 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
 
     task_split(options->task, &public_half, &private_half);
 
+    scoped(str_list_done) struct str_list expose = {0};
     enum cell_driver driver = public_half->driver == DRIVER_TEMPDIR ? CELL_TEMPDIR : CELL_NATIVE;
     int r = session_check_tier(options->session, private_half->task_id, public_half, err);
 
@@ -201,12 +224,15 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
     if (r == 0)
         r = session_monitor(options->session, driver, &ret->control, err);
     if (r == 0)
+        r = find_agent(options, ret, &expose, err);
+    if (r == 0)
         r = view_build(&(struct view_source){.store = options->session->store,
                                              .monitor = ret->control,
                                              .reader = &options->session->reader,
                                              .unpack_program = options->session->unpack_program,
                                              .task = public_half,
                                              .grader_root = &private_half->root,
+                                             .agent_expose = &expose,
                                              .recorded_line = "#!" CALL_PROGRAM_PATH "\n",
                                              .sealed_line = "#!" CALL_PROGRAM_PATH
                                                             " " CALL_SEALED_OPTION "\n"},
@@ -241,6 +267,7 @@ void staged_done(struct staged *staged)
     if (staged->has_private)
         private_stage_done(&staged->private_stage);
     fd_closep(&staged->script_fd);
+    agent_install_done(&staged->install);
     error_free(staged->error);
     free(staged->preflight);
     *staged = (struct staged){.script_fd = -1};

@@ -5,6 +5,7 @@
  * Depends on: run/session, stage, task.
  */
 
+#include "agent/install.h"
 #include "run/private_files.h"
 #include "run/session.h"
 #include "stage/stage.h"
@@ -16,9 +17,10 @@ struct staged {
     struct view *view;
     struct private_stage private_stage;
     bool has_private;
-    struct private_seal seal; /* of it */
-    int script_fd;            /* -1: none */
-    struct error *error;      /* why staging failed; the trials record it */
+    struct private_seal seal;     /* of it */
+    int script_fd;                /* -1: none */
+    struct agent_install install; /* of an agent program; path NULL: the agent is none */
+    struct error *error;          /* why staging failed; the trials record it */
     uint64_t stage_ns;
     char *preflight; /* see run/preflight.h; NULL: none was asked for; owned */
 };

@@ -96,7 +96,7 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     record->agent.model =
         public_half->agent.model != NULL ? str_dup(public_half->agent.model) : NULL;
     record->agent.exit_code = record->agent.signal = -1;
-    record->events = str_dup("self-reported");
+    record->events = str_dup(task_agent_is_cli(public_half->agent.type) ? "wire" : "self-reported");
     record->cell.driver = str_dup(facts->driver == CELL_TEMPDIR ? "tempdir" : "native");
     record->cell.tier = str_dup(cell_tier_name(facts->tier));
     record->cell.landlock_abi = facts->landlock_abi;

@@ -10,6 +10,7 @@
  * be written. Depends on: everything below run/.
  */
 
+#include "agent/install.h"
 #include "record/record.h"
 #include "run/grade_cell.h"
 #include "run/private_files.h"
@@ -27,7 +28,8 @@ struct trial_job {
     int judges_fd; /* another, to the judges' broker; -1: nothing is judged */
     int mock_fd;   /* the stand-in for recorded programs; counts with broker_fd */
     int script_fd; /* program of a script agent, -1: none */
-    int dir_fd;    /* the trial's directory */
+    const struct agent_install *install; /* of the agent's program; path NULL: it is none */
+    int dir_fd;                          /* the trial's directory */
     const char *run_id, *trial_id, *variant_id;
     unsigned replicate;
     bool grading;             /* false: `execute` */

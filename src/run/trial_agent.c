@@ -9,6 +9,7 @@
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "run/agent_program.h"
 #include "run/limits.h"
 #include "run/mocks.h"
 #include "run/mocks_sealed.h"
@@ -68,14 +69,40 @@ static void feed_events(void *context, const char *bytes, size_t size)
     event_reader_feed(context, bytes, size);
 }
 
-static int add_script(const struct agent_turn *turn, struct cell_spec *spec, struct error **err)
+static void feed_stream(void *context, const char *bytes, size_t size)
 {
-    if (turn->script.target == NULL)
-        return 0;
+    stream_feed(context, bytes, size);
+}
+
+static int add_text(const struct cell_text *text, struct cell_spec *spec, struct error **err)
+{
     if (spec->text_count >= CELL_TEXTS_MAX)
         return error_set(err, ERROR_LIMIT, "more than %d texts in an agent cell", CELL_TEXTS_MAX);
-    spec->texts[spec->text_count++] = turn->script;
+    spec->texts[spec->text_count++] = *text;
     return 0;
+}
+
+/* The script of a script agent; the files of an agent program, and what puts them into its HOME.
+ * targets owns the names, which the spec borrows. */
+static int add_script(const struct agent_turn *turn, struct str_list *targets,
+                      struct cell_spec *spec, struct error **err)
+{
+    int r = turn->script.target == NULL ? 0 : add_text(&turn->script, spec, err);
+
+    for (size_t i = 0; i < turn->file_count; i++)
+        str_list_add_take(targets, str_format(AGENT_HOME_PATH "/%s", turn->files[i].path));
+    for (size_t i = 0; r == 0 && i < turn->file_count; i++)
+        r = add_text(&(struct cell_text){.target = targets->items[i],
+                                         .bytes = turn->files[i].bytes,
+                                         .size_bytes = strlen(turn->files[i].bytes)},
+                     spec, err);
+    if (r == 0 && turn->file_count > 0)
+        r = add_text(&(struct cell_text){.target = AGENT_START_PATH,
+                                         .bytes = agent_start_script,
+                                         .size_bytes = strlen(agent_start_script),
+                                         .executable = true},
+                     spec, err);
+    return r;
 }
 
 static int run_services(const struct trial_job *job, struct cell *cell, const char *const *envp,
@@ -148,6 +175,7 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
 {
     scoped(str_list_done) struct str_list base = {0};
     scoped(str_list_done) struct str_list env = {0};
+    scoped(str_list_done) struct str_list targets = {0};
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
@@ -158,7 +186,7 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
     if (r == 0)
         r = wire_fill_cell(job, &spec, err);
     if (r == 0)
-        r = add_script(turn, &spec, err);
+        r = add_script(turn, &targets, &spec, err);
     if (r < 0)
         return r;
     task_split(job->task, &public_half, &private_half);
@@ -169,11 +197,8 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
     limits_env(&public_half->limits, &base);
     agent_env_merge(&base, &turn->env, &env);
     mocks_on_path(public_half, &env);
-    if (wire_is_on(job)) {
-        free(run->placeholder);
-        run->placeholder = random_hex(WIRE_KEY_BYTES);
+    if (wire_is_on(job))
         wire_env(job, run->placeholder, &env);
-    }
     spec.command.envp = (const char *const *)env.items;
     if (turn->argv.count > 0) {
         spec.command.argv = (const char *const *)turn->argv.items;
@@ -217,7 +242,8 @@ struct agent_output {
 };
 
 static void output_init(struct agent_output *output, const struct trial_job *job,
-                        struct agent_pipes *pipes, struct event_reader *reader)
+                        struct agent_pipes *pipes, struct event_reader *reader,
+                        struct stream *stream)
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
@@ -225,6 +251,10 @@ static void output_init(struct agent_output *output, const struct trial_job *job
     task_split(job->task, &public_half, &private_half);
     output->out.max_bytes = output->err.max_bytes = (size_t)public_half->limits.max_output_mb << 20;
     output->captures[0] = (struct cell_capture){.fd = pipes->read[1], .buf = &output->out};
+    if (stream != NULL) {
+        output->captures[0].on_bytes = feed_stream;
+        output->captures[0].context = stream;
+    }
     output->captures[1] = (struct cell_capture){.fd = pipes->read[2], .buf = &output->err};
     output->captures[2] =
         (struct cell_capture){.fd = pipes->read[3], .on_bytes = feed_events, .context = reader};
@@ -396,11 +426,16 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
         event_reader_new(&run->events, EVENT_SELF_REPORTED, clock_ns());
     scoped(output_done) struct agent_output output = {0};
 
-    output_init(&output, job, &pipes, reader);
+    run->stream = agent_program_stream(job, &run->events);
+    output_init(&output, job, &pipes, reader, run->stream);
     r = wait_agent(job, record, run, &output, err);
     output_sync(&output, &pipes);
     event_reader_end(reader);
-    return r < 0 ? r : save_agent(job, record, run, &output, err);
+    if (r == 0 && run->stream != NULL)
+        r = agent_program_end(job, run, record, err);
+    if (r == 0)
+        r = save_agent(job, record, run, &output, err);
+    return r < 0 || run->stream == NULL ? r : agent_program_check(run, record, err);
 }
 
 /* A cell without a program: the workspace as staged, for agents that do nothing at all. */
@@ -478,8 +513,14 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
     if (adapter == NULL)
         return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
 
-    r = adapter->plan_turn(public_half, &(struct agent_place){.script_fd = job->script_fd}, &turn,
-                           err);
+    if (wire_is_on(job))
+        ret->placeholder = random_hex(WIRE_KEY_BYTES);
+    r = adapter->plan_turn(public_half,
+                           &(struct agent_place){.script_fd = job->script_fd,
+                                                 .install = job->install,
+                                                 .base_url = WIRE_URL,
+                                                 .key = ret->placeholder},
+                           &turn, err);
 
     if (r < 0)
         return r;
@@ -494,6 +535,8 @@ void agent_run_done(struct agent_run *run)
     cell_free(run->cell);
     cell_free(run->before);
     free(run->placeholder);
+    stream_free(run->stream);
+    wire_calls_done(&run->calls);
     event_log_done(&run->events);
     *run = (struct agent_run){0};
 }

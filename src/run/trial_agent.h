@@ -3,7 +3,8 @@
  * trial_agent: the agent's part of a trial: its cell, its output, its events, its end.
  */
 
-#include "agent/events.h"
+#include "agent/stream.h"
+#include "agent/wire_calls.h"
 #include "run/trial.h"
 
 struct agent_run {
@@ -13,6 +14,8 @@ struct agent_run {
     struct cell *mocks;  /* of sealed programs; NULL: none */
     struct cell *before; /* the ended cell of pre_run, whose workspace the agent's took over */
     struct event_log events;
+    struct stream *stream;   /* of what an agent program prints; NULL: it is none */
+    struct wire_calls calls; /* of an agent program: what its model asked for */
     bool interrupted;
 };
 

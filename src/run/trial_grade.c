@@ -256,7 +256,8 @@ static int grade_in_cell(const struct trial_job *job, const struct grade_cell_op
         .events = events,
         .final_message = options->final_text,
         .dialog = options->dialog,
-        .events_trusted = public_half->agent.trust_self_reported,
+        .events_trusted = public_half->agent.trust_self_reported ||
+                          task_agent_is_cli(public_half->agent.type), /* the wire's calls */
         .command_timeout_ms =
             limit_ms != 0 && limit_ms < COMMAND_TIMEOUT_MS ? limit_ms : COMMAND_TIMEOUT_MS,
         .judges = judges_of(judges),

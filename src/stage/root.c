@@ -36,7 +36,7 @@ struct root {
     int overrides_fd;       /* in place of its statoverride, which names accounts of the host */
     char *masks[USR_MASKS_MAX];
     size_t mask_count;
-    struct exposed exposed[TASK_EXPOSE_MAX];
+    struct exposed exposed[ROOT_EXPOSE_MAX];
     size_t exposed_count;
     const char *shell;            /* NULL: none */
     struct layer envs[ENV_KINDS]; /* tree_fd -1: there is none */
@@ -179,11 +179,13 @@ static char *target_of(const struct root *root, const char *path)
 static int expose(const struct root_source *source, const struct task_root *task, struct root *root,
                   struct error **err)
 {
-    ASSERT(task->expose.count <= ARRAY_SIZE(root->exposed));
-    for (size_t i = 0; i < task->expose.count; i++) {
+    const struct str_list *paths = source->expose != NULL ? source->expose : &task->expose;
+
+    ASSERT(paths->count <= ARRAY_SIZE(root->exposed));
+    for (size_t i = 0; i < paths->count; i++) {
         struct exposed *exposed = &root->exposed[root->exposed_count++];
 
-        *exposed = (struct exposed){.path = str_dup(task->expose.items[i]), .fd = -1};
+        *exposed = (struct exposed){.path = str_dup(paths->items[i]), .fd = -1};
         exposed->target = target_of(root, exposed->path);
         int r = open_named(source, "cannot expose", exposed->path, 0, &exposed->fd, err);
 
@@ -470,7 +472,7 @@ json_t *root_to_json(const struct root *root)
     return json;
 }
 
-size_t root_trees(const struct root *root, struct root_tree ret[static TASK_EXPOSE_MAX + 1])
+size_t root_trees(const struct root *root, struct root_tree ret[static ROOT_EXPOSE_MAX + 1])
 {
     size_t count = 0;
 

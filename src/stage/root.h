@@ -22,7 +22,11 @@ struct root_source {
     struct monitor *monitor;          /* NULL: no image can be unpacked */
     const struct task_reader *reader; /* opens exposed paths and directories */
     const char *unpack_program;       /* closedbook-unpack; NULL: no image can be unpacked */
+    /* Paths to expose in place of the task's, what holds another before it; NULL: the task's. */
+    const struct str_list *expose;
 };
+
+#define ROOT_EXPOSE_MAX (TASK_EXPOSE_MAX + 2) /* with what an agent program needs */
 
 /* task NULL: the host's system alone. ERROR_TASK for what the task names and cannot be had. */
 must_check int root_build(const struct root_source *source, const struct task_root *task,
@@ -54,5 +58,5 @@ struct root_tree {
     const char *path;
     int fd;
 };
-size_t root_trees(const struct root *root, struct root_tree ret[static TASK_EXPOSE_MAX + 1])
+size_t root_trees(const struct root *root, struct root_tree ret[static ROOT_EXPOSE_MAX + 1])
     nonnull(1);

@@ -26,6 +26,7 @@ struct view_source {
     const char *unpack_program;          /* path of closedbook-unpack; NULL: no images */
     const struct task_public *task;      /* NULL: an empty workspace with the defaults */
     const struct task_root *grader_root; /* of the cells of its graders; NULL: the host's */
+    const struct str_list *agent_expose; /* see root_source.expose; NULL: as the task says */
     /* What files hold that stand in for recorded and for sealed programs; NULL: never staged. */
     const char *recorded_line, *sealed_line;
 };

@@ -231,13 +231,15 @@ static void set_limits(struct view *view, const struct task_limits *limits)
 static int complete(struct view *view, const struct view_source *source,
                     const struct task_limits *limits, struct error **err)
 {
-    const struct root_source from = {.store = source->store,
-                                     .monitor = source->monitor,
-                                     .reader = source->reader,
-                                     .unpack_program = source->unpack_program};
+    struct root_source from = {.store = source->store,
+                               .monitor = source->monitor,
+                               .reader = source->reader,
+                               .unpack_program = source->unpack_program,
+                               .expose = source->agent_expose};
     const struct task_root *agent = source->task != NULL ? &source->task->root : NULL;
     int r = root_build(&from, agent, &view->agent_root, err);
 
+    from.expose = NULL;
     if (r == 0)
         r = root_build(&from, source->grader_root, &view->grader_root, err);
     if (r < 0)

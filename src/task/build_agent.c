@@ -15,8 +15,16 @@ static enum task_agent_type built_type(const char *name)
         const char *name;
         enum task_agent_type type;
     } types[] = {
-        {"script", AGENT_SCRIPT}, {"exec", AGENT_EXEC}, {"nop", AGENT_NOP},
-        {"oracle", AGENT_ORACLE}, {"none", AGENT_NONE},
+        {"script", AGENT_SCRIPT},
+        {"exec", AGENT_EXEC},
+        {"nop", AGENT_NOP},
+        {"oracle", AGENT_ORACLE},
+        {"none", AGENT_NONE},
+        {"claude-code", AGENT_CLAUDE_CODE},
+        {"codex", AGENT_CODEX},
+        {"gemini", AGENT_GEMINI},
+        {"opencode", AGENT_OPENCODE},
+        {"pi", AGENT_PI},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
@@ -136,6 +144,10 @@ static void read_type(const struct build *build, const struct node *block)
     agent->type = built_type(type->text);
     if (agent->type == AGENT_UNSET) {
         complain_type(build, type);
+        return;
+    }
+    if (task_agent_is_cli(agent->type)) {
+        build_agent_cli(build, block);
         return;
     }
     remark_unused(build, block, type->text);

@@ -201,12 +201,36 @@ static void read_tier(const struct build *build)
         build->task->public_half->require_tier = str_dup(tier->text);
 }
 
+/* An agent program without a model to ask would fail in every trial. */
+static void read_cli_network(const struct build *build, const struct node *network)
+{
+    struct task_public *half = build->task->public_half;
+    const struct node *driver = node_find(build->root, "sandbox.driver");
+    const struct node *type = node_find(build->root, "agent.type");
+
+    half->network_broker = true;
+    if (build_is_given(build, "sandbox.network") && network != NULL && network->text != NULL &&
+        strcmp(network->text, "broker") != 0)
+        build_error(build, network->mark, "sandbox.network",
+                    "the agent type '%s' asks its model through the broker: broker expected, "
+                    "found '%s'",
+                    type->text, network->text);
+    if (half->driver == DRIVER_TEMPDIR)
+        build_error(build, driver == NULL ? type->mark : driver->mark, "sandbox.driver",
+                    "the agent type '%s' needs a native cell: a tempdir has no way to the broker",
+                    type->text);
+}
+
 /* After the agent, whose model it is. */
 static void read_network(const struct build *build)
 {
     const struct node *network = node_find(build->root, "sandbox.network");
     struct task_public *half = build->task->public_half;
 
+    if (task_agent_is_cli(half->agent.type)) {
+        read_cli_network(build, network);
+        return;
+    }
     if (network == NULL || network->text == NULL || strcmp(network->text, "none") == 0)
         return;
     if (strcmp(network->text, "broker") != 0)

@@ -134,6 +134,12 @@ static json_t *config_json(const struct build *build)
         json_put(object, "plugins", node_to_json(node_get(agent, "plugins")));
     if (half->agent.plugin_ignore.count > 0)
         put_list(object, "plugin_ignore", &half->agent.plugin_ignore);
+    for (const struct field *field = agent_block.fields; field->name != NULL; field++) {
+        const struct node *value = node_get(agent, field->name);
+
+        if (field->state == FIELD_CLI && task_agent_is_cli(half->agent.type) && value != NULL)
+            json_put(object, field->name, node_to_json(value));
+    }
     json_put_bool(object, "trust_self_reported", node_get_bool(agent, "trust_self_reported"));
     json_put(object, "run_limits", node_to_json(node_get(build->root, "run_limits")));
     json_put(object, "limits", node_to_json(node_find(build->root, "sandbox.limits")));

@@ -177,6 +177,8 @@ void build_warning(const struct build *build, struct mark mark, const char *path
 void build_note(const struct build *build, struct mark mark, const char *path, const char *fmt, ...)
     printf_like(4, 5) nonnull(1, 3, 4);
 /* The file gave a value there, valid or not: what is wrong with it has been said. */
+/* After its type and model: what an agent program on the host is told. */
+void build_agent_cli(const struct build *build, const struct node *block) nonnull(1, 2);
 bool build_is_given(const struct build *build, const char *path) nonnull(1, 2);
 /* A text node's path: expanded ($VAR, ~), absolute by the folder of its file; owned. NULL:
  * complained. */

@@ -35,11 +35,10 @@ enum field_flags {
 
 enum field_state {
     FIELD_HERE,
-    FIELD_LATER,  /* known, not built yet: a task that uses it is an error */
-    FIELD_LEGACY, /* accepted with a warning that says row.hint, and has no effect */
-    FIELD_UNUSED, /* accepted, no effect in this version */
-    FIELD_CLI, /* for agents with a command-line interface of their own, none of which is here yet
-                */
+    FIELD_LATER,   /* known, not built yet: a task that uses it is an error */
+    FIELD_LEGACY,  /* accepted with a warning that says row.hint, and has no effect */
+    FIELD_UNUSED,  /* accepted, no effect in this version */
+    FIELD_CLI,     /* for agents that are programs on the host: the others remark on it */
     FIELD_REMOVED, /* an error that says row.hint */
 };
 

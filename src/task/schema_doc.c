@@ -48,7 +48,7 @@ static const char *state_word(enum field_state state)
     case FIELD_LATER:
         return "not in this version: ";
     case FIELD_CLI:
-        return "for agent programs, which are not in this version: ";
+        return "for agent programs: ";
     case FIELD_LEGACY:
         return "accepted with a warning: ";
     case FIELD_UNUSED:

@@ -121,7 +121,7 @@ static const char *state_remark(enum field_state state)
     case FIELD_LEGACY:
         return " (accepted with a warning)";
     case FIELD_CLI:
-        return " (for agent programs, which are not in this version)";
+        return " (for agent programs)";
     case FIELD_UNUSED:
         return " (no effect in this version)";
     case FIELD_HERE:

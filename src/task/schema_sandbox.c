@@ -341,7 +341,9 @@ static const struct field sandbox_fields[] = {
      .doc =
          "none: the cell has no network; broker: on a port of its own loopback the agent may ask "
          "the model that agent.model names, as the policy of the broker allows (CLOSEDBOOK_MODEL_"
-         "URL and CLOSEDBOOK_MODEL_KEY tell it where); allowlist and open are not in this "
+         "URL and CLOSEDBOOK_MODEL_KEY tell it where), which is what agent programs like "
+         "claude-code "
+         "have without saying so; allowlist and open are not in this "
          "version"},
     LATER_LIST("egress_allowlist", "host:port that the agent may reach"),
     {.name = "setup_network",

@@ -32,6 +32,13 @@ static void public_free(struct task_public *half)
     free(half->prompt);
     free(half->agent.model);
     free(half->agent.script);
+    free(half->agent.permission_mode);
+    free(half->agent.system_prompt);
+    free(half->agent.claude_settings);
+    str_list_done(&half->agent.allowed_tools);
+    str_list_done(&half->agent.disallowed_tools);
+    str_list_done(&half->agent.setting_sources);
+    str_list_done(&half->agent.extra_args);
     free(half->require_tier);
     str_list_done(&half->agent.command);
     str_list_done(&half->agent.env);

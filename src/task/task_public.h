@@ -52,6 +52,9 @@ struct task_agent {
     struct str_list plugin_ignore; /* patterns of what no plugin brings */
 };
 
+/* Whether it is a program that is installed on the host and asks a model. */
+bool task_agent_is_cli(enum task_agent_type type);
+
 enum task_source_kind {
     SOURCE_TEMPLATE_DIR,
     SOURCE_STARTER_FILES,

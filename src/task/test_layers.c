@@ -46,7 +46,7 @@ static void complains_about_flags(void **state)
          "0:0 'script:' wants something after the ':'\n"
          "0:0 agent.script: required by the agent type 'script', found nothing\n"},
         {"npo", NULL, NULL, "0:0 agent.type: unknown value 'npo', did you mean 'nop'?\n"},
-        {"codex", NULL, NULL, "0:0 agent.type: the agent type 'codex' is not in this version\n"},
+        {"qwen", NULL, NULL, "0:0 agent.type: the agent type 'qwen' is not in this version\n"},
         {NULL, "run_limits.task_timeout=1", NULL,
          "0:0 run_limits.task_timeout: a number from 30 to 604800 expected, found the number 1\n"},
         {NULL, "sandbox.docker.image=x", NULL,
@@ -153,6 +153,56 @@ static void a_flag_takes_the_place_of_an_agent_that_is_not_here(void **state)
     assert_non_null(task);
     assert_string_equal(
         found, "warning 5:28 agent.permission_mode: has no effect for the agent type 'nop'\n");
+}
+
+/* --- agents that are programs of the host ---
+ */
+
+static void agent_programs_get_what_their_adapters_pass_on(void **state)
+{
+    (void)state;
+#define PROGRAM(text) HEAD PROMPT CRITERIA "agent: {" text "}\n"
+    static const struct {
+        const char *text, *complaint;
+    } cases[] = {
+        {PROGRAM("type: claude-code"),
+         "5:15 agent.model: required by the agent type 'claude-code', found nothing: name one in "
+         "the task, in closedbook.yaml or with -m\n"},
+        {PROGRAM("type: codex, model: m, permission_mode: plan, extra_args: [-x]"),
+         "5:49 agent.permission_mode: the agent type 'codex' does not take it in this version\n"},
+        {PROGRAM("type: claude-code, model: m, claude_settings: s.json"),
+         "5:55 agent.claude_settings: a path is not in this version: a map expected\n"},
+        {PROGRAM("type: pi, model: m") "sandbox: {network: none}\n",
+         "6:20 sandbox.network: the agent type 'pi' asks its model through the broker: broker "
+         "expected, found 'none'\n"},
+        {PROGRAM("type: pi, model: m") "sandbox: {driver: tempdir}\n",
+         "6:19 sandbox.driver: the agent type 'pi' needs a native cell: a tempdir has no way to "
+         "the broker\n"},
+    };
+    static const struct task_overrides none;
+    const struct task_public *open = NULL;
+    const struct task_private *secret = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(mem_freep) char *found = NULL;
+        scoped(task_freep) struct task *unused_ok task = parse(cases[i].text, &none, &found);
+
+        assert_string_equal(found, cases[i].complaint);
+    }
+    scoped(mem_freep) char *found = NULL;
+    scoped(task_freep) struct task *task = parse(
+        PROGRAM("type: claude-code, model: m, permission_mode: plan, system_prompt: s, "
+                "system_prompt_mode: replace, allowed_tools: [Bash], claude_settings: {a: 1}"),
+        &none, &found);
+
+    assert_string_equal(found, "");
+    task_split(task, &open, &secret);
+    assert_true(open->network_broker);
+    assert_string_equal(open->agent.permission_mode, "plan");
+    assert_string_equal(open->agent.system_prompt, "s");
+    assert_true(open->agent.system_prompt_replaces);
+    assert_string_equal(open->agent.allowed_tools.items[0], "Bash");
+    assert_string_equal(open->agent.claude_settings, "{\"a\": 1}");
 }
 
 /* --- the suite ---------------------------------------------------------------------------------
@@ -269,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(complains_about_flags),
+        cmocka_unit_test(agent_programs_get_what_their_adapters_pass_on),
         cmocka_unit_test(later_layers_win_and_each_value_says_where_it_came_from),
         cmocka_unit_test(an_agent_may_be_left_out_where_none_is_needed),
         cmocka_unit_test(a_flag_takes_the_place_of_an_agent_that_is_not_here),

@@ -5,7 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 
 AGENTS=${CLOSEDBOOK_AGENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/closedbook-agents}
-URL=http://127.0.0.1:4096
 KEY=sk-of-the-operator-0452
 
 # agents NAME...: what the program says of one, with all that is installed on PATH.
@@ -34,33 +33,71 @@ start_endpoint() {
   } >config/closedbook/config.yaml
 }
 
-# works AGENT MODEL: it asks its model through the broker for a command, gets its output, and says that it is done.
-works() {
+# with_agents COMMAND...: with all that is installed on PATH.
+with_agents() {
+  local folder path=$PATH
+  for folder in "$AGENTS"/*/node_modules/.bin; do
+    path=$folder:$path
+  done
+  PATH=$path "$@"
+}
+
+# make_task AGENT [CRITERION...]: a task for the agent, with these criteria in place of what it is always judged by.
+make_task() {
+  mkdir -p suite/t
+  cat >suite/t/task.yaml <<END
+task_id: t
+description: a task of the tests
+initial_prompt: Write hello to a file
+agent: {type: $1}
+sandbox: {python: null}
+success_criteria:
+  - {type: file_contains, description: it is done, path: hello_1.txt, includes: [hello-from-turn-1]}
+  - {type: command_executed, description: it said hello, tool_name: Bash, command_pattern: 'echo hello-from-turn-1', require_success: ${SUCCEEDS:-true}}
+  - {type: command_not_executed, description: it deleted nothing, tool_name: Bash, command_pattern: 'rm -rf'}
+END
+}
+
+# prepare AGENT: it is installed, and the endpoint runs.
+prepare() {
   need python3 jq
-  agents "$1" --json -m "$2" --base-url "$URL" --prompt 'Write hello to a file'
+  agents "$1" --json
   expect_status 0
-  jq -c '.[0]' out >spec
-  [ "$(jq .installed spec)" = true ] || skip "$1 is not installed: scripts/setup --agents"
+  [ "$(jq '.[0].installed' out)" = true ] || skip "$1 is not installed: scripts/setup --agents"
   start_endpoint
-  mkdir -p suite/t/inputs/.endpoint
-  cp "$E2E_HERE"/start_agent.py suite/t/inputs/.endpoint
-  jq -n --slurpfile spec spec --arg model "$2" '{
-    task_id: "t", description: "a task of the tests", initial_prompt: "unused", input_dir: "inputs",
-    agent: {type: "exec", model: $model, command: ["python3", ".endpoint/start_agent.py"], env: ["SPEC=" + ($spec[0] | tojson)]},
-    sandbox: {python: null, expose: $spec[0].expose, network: "broker"},
-    success_criteria: [
-      {type: "file_contains", description: "it is done", path: "hello_1.txt", includes: ["hello-from-turn-1"]}]}' >suite/t/task.yaml
   export XDG_CONFIG_HOME=$PWD/config ANTHROPIC_API_KEY=$KEY OPENAI_API_KEY=$KEY GEMINI_API_KEY=$KEY
-  E2E_TIMEOUT=300 run_suite
+}
+
+# works AGENT MODEL: by its type: it asks its model through the broker for a command, gets its output, says that it is
+# done, and is judged by what the wire shows.
+works() {
+  prepare "$1"
+  make_task "$1"
+  E2E_TIMEOUT=300 with_agents run_suite -m "$2"
   [ "$status" = 0 ] || grep -v '"kind": *"re[qs]' run/trials/default/t/00/wire.jsonl >&2 || true
   expect_status 0
   expect_trial .status SUCCESS
+  expect_trial .agent.type "$1"
   expect_trial .agent.exit_code 0
-  grep -q 'Done: turn 1 wrote hello_1.txt' run/trials/default/t/00/agent.stdout || fail "it did not say that it is done"
+  expect_trial .events wire
   # What the endpoint was asked with tools are turns; the operator's key went there and nowhere else.
   expect_trial .agent.turns 2
+  expect_trial .agent.tool_calls 1
   expect_trial '.usage.usage.output_tokens > 0' true
+  grep -q '"source": *"wire"' run/trials/default/t/00/events.jsonl || fail 'no call of the wire is in the events'
   ! grep -rqF "$KEY" run || fail 'the key stands in a record'
+}
+
+# The endpoint turns it away for good: no verdict, whatever the program's exit status says.
+fails() {
+  prepare "$1"
+  make_task "$1"
+  python3 -c 'import json, sys, urllib.request; urllib.request.urlopen(sys.argv[1] + "/_ctl", json.dumps({"fail": [401] * 50}).encode())' \
+    "http://127.0.0.1:$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' config/closedbook/config.yaml | head -n 1)"
+  E2E_TIMEOUT=300 with_agents run_suite -m "$2"
+  expect_status 3
+  expect_trial .status ERROR
+  jq -r .error run/trials/default/t/00/trial.json | grep -q "endpoint failed for good (status 401" || fail "says $(jq -r .error run/trials/default/t/00/trial.json)"
 }
 
 case_says_what_is_missing() {
@@ -81,10 +118,29 @@ case_says_what_is_missing() {
   expect_status 2
 }
 
+case_not_installed_is_said_before() {
+  mkdir empty
+  ln -s "$(command -v timeout)" empty/timeout
+  make_task pi
+  PATH=$PWD/empty cb plan suite -m m
+  expect_status 2
+  expect_text err "the agent type 'pi' needs its program: 'pi' is not on PATH"
+  expect_text err "it was looked for along PATH=$PWD/empty"
+  expect_text err "npm install -g @mariozechner/pi-coding-agent"
+  PATH=$PWD/empty cb run suite -m m --run-dir run
+  expect_status 2
+  expect_text err "the agent type 'pi' needs its program: 'pi' is not on PATH"
+  cb plan suite
+  expect_status 2
+  expect_text err "agent.model: required by the agent type 'pi', found nothing"
+}
+
+case_endpoint_that_fails_claude_code() { fails claude-code claude-opus-4-8; }
+case_endpoint_that_fails_pi() { fails pi claude-sonnet-4-5; }
 case_claude_code() { works claude-code claude-opus-4-8; }
 case_pi() { works pi claude-sonnet-4-5; }
 case_codex() { works codex gpt-5.4; }
 case_gemini() { works gemini gemini-2.5-pro; }
 case_opencode() { works opencode fake-1; }
 
-main says_what_is_missing:user claude_code:root pi:root codex:root:all gemini:root:all opencode:root:all
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all claude_code:root pi:root codex:root:all gemini:root:all opencode:root:all
