@@ -109,6 +109,7 @@ static int show(struct job *job, const struct run *run, struct error **err)
     scoped(buf_done) struct buf text = {0};
     struct report_options options = {
         .verbose = job->arguments->verbosity > 0,
+        .brief = job->arguments->is_quiet,
         .run_path = job->path,
         .colour = output_colour(values->colour, STDOUT_FILENO),
         .columns = output_columns(STDOUT_FILENO),
@@ -121,7 +122,7 @@ static int show(struct job *job, const struct run *run, struct error **err)
         scoped(json_freep) json_t *json = report_json(&trials, run_dir_id(run->dir));
 
         r = output_json(json, err);
-    } else if (r == 0 && !job->arguments->is_quiet) {
+    } else if (r == 0) {
         report_terminal(&text, &trials, &options);
         r = print_out(&text, err);
     }

@@ -32,10 +32,12 @@ static const struct cli_option rows[] = {
 };
 
 static void write_report(struct buf *text, const struct values *values,
-                         const struct run_trials *trials, const struct run_dir *run, bool verbose)
+                         const struct run_trials *trials, const struct run_dir *run,
+                         const struct arguments *arguments)
 {
     struct report_options options = {
-        .verbose = verbose,
+        .verbose = arguments->verbosity > 0,
+        .brief = arguments->is_quiet,
         .run_path = run_dir_path(run),
         .colour = output_colour(values->colour, STDOUT_FILENO),
         .columns = output_columns(STDOUT_FILENO),
@@ -67,7 +69,7 @@ static int report(const struct arguments *arguments, struct session *session, st
         r = run_dir_trials(run, true, &trials, err);
     if (r < 0)
         return r;
-    write_report(&text, values, &trials, run, arguments->verbosity > 0);
+    write_report(&text, values, &trials, run, arguments);
     r = print_out(&text, err);
     if (r < 0)
         return r;

@@ -323,6 +323,7 @@ static int print_result(struct job *job, const char *run_id, const struct run_tr
     scoped(buf_done) struct buf text = {0};
     struct report_options options = {
         .verbose = job->arguments->verbosity > 0,
+        .brief = job->arguments->is_quiet,
         .run_path = job->run_path,
         .colour = output_colour(job->values->colour, STDOUT_FILENO),
         .columns = output_columns(STDOUT_FILENO),
@@ -333,8 +334,6 @@ static int print_result(struct job *job, const char *run_id, const struct run_tr
 
         return output_json(json, err);
     }
-    if (job->arguments->is_quiet)
-        return 0;
     report_terminal(&text, trials, &options);
     return print_out(&text, err);
 }

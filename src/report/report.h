@@ -12,9 +12,10 @@
 #include "record/run_dir.h"
 
 struct report_options {
-    bool verbose;         /* every criterion and whole details, not only the failed ones */
-    bool colour;          /* terminal only */
-    bool ascii;           /* terminal only: no signs beyond ASCII of our own */
+    bool verbose; /* every criterion and whole details, not only the failed ones */
+    bool brief;   /* terminal only: a line for each trial that did not pass, and the last lines */
+    bool colour;  /* terminal only */
+    bool ascii;   /* terminal only: no signs beyond ASCII of our own */
     const char *run_path; /* as the user wrote it, for the "cell RUN/TRIAL --criterion N" lines */
     unsigned columns;     /* of the terminal, 0: 100 */
 };

@@ -356,7 +356,8 @@ static void totals_line(const struct page *page)
         str_format("%zu trial%s", totals.trials, totals.trials == 1 ? "" : "s");
     scoped(buf_done) struct buf tail = {0};
 
-    newline(page);
+    if (!page->options->brief)
+        newline(page);
     paint_spaces(painter, 2);
     paint_text(painter, PAINT_BOLD, trials);
     tally(page, LOOK_PASSED, totals.passed, "passed");
@@ -410,6 +411,15 @@ static void host_lines(const struct page *page)
     }
 }
 
+static void details(const struct page *page)
+{
+    for (size_t i = 0; i < page->trials->count; i++) {
+        if (needs_telling(page, &page->trials->records[i]) && !is_told(page, i))
+            trial_detail(page, i);
+    }
+    variants_table(&page->painter, page->trials);
+}
+
 void report_terminal(struct buf *buf, const struct run_trials *trials,
                      const struct report_options *options)
 {
@@ -423,15 +433,14 @@ void report_terminal(struct buf *buf, const struct run_trials *trials,
     };
 
     measure(&page);
-    if (trials->count > 0)
+    if (trials->count > 0 && !options->brief)
         table_head(&page);
-    for (size_t i = 0; i < trials->count; i++)
-        table_row(&page, &trials->records[i]);
     for (size_t i = 0; i < trials->count; i++) {
-        if (needs_telling(&page, &trials->records[i]) && !is_told(&page, i))
-            trial_detail(&page, i);
+        if (!options->brief || needs_telling(&page, &trials->records[i]))
+            table_row(&page, &trials->records[i]);
     }
-    variants_table(&page.painter, trials);
+    if (!options->brief)
+        details(&page);
     suites_text(&page.painter, trials, options->verbose);
     totals_line(&page);
     integrity_line(&page);

@@ -10,7 +10,6 @@
 #include "report/progress.h"
 #include "report/report.h"
 #include "report/samples.h"
-#include "report/suites.h"
 
 static const struct report_options plain = {.ascii = true, .run_path = "runs/r1", .columns = 80};
 
@@ -163,6 +162,28 @@ static void says_little_when_all_is_well(void **state)
     samples_add(&trials, "hello", STATUS_SUCCESS)->replicate = 1;
     report_terminal(&buf, &trials, &plain);
     assert_string_equal(buf_text(&buf), expected);
+}
+
+static void briefly_tells_what_did_not_pass_and_the_totals(void **state)
+{
+    (void)state;
+    static const struct report_options brief = {
+        .ascii = true, .brief = true, .run_path = "runs/r1", .columns = 80};
+    scoped(run_trials_done) struct run_trials all = samples_every_kind(), good = {0};
+    scoped(buf_done) struct buf buf = {0}, little = {0};
+    size_t lines = 0;
+
+    report_terminal(&buf, &all, &brief);
+    for (const char *at = strchr(buf_text(&buf), '\n'); at != NULL; at = strchr(at + 1, '\n'))
+        lines++;
+    /* A failure, an error, a timeout, a compromised one; a success and a skipped one go unsaid. */
+    assert_int_equal(lines, 4 + 1);
+    assert_null(strstr(buf_text(&buf), "TRIAL "));
+    assert_null(strstr(buf_text(&buf), "SUCCESS   1.00    0.31 s\n"));
+    assert_non_null(strstr(buf_text(&buf), "  6 trials - 1 passed"));
+    (void)samples_add(&good, "hello", STATUS_SUCCESS);
+    report_terminal(&little, &good, &brief);
+    assert_string_equal(buf_text(&little), "  1 trial - 1 passed   pass rate 100 %   0.05 s\n");
 }
 
 static void add_replicates(struct run_trials *trials, const char *variant, unsigned count)
@@ -478,85 +499,6 @@ static void reports_totals_and_trials_as_json(void **state)
     assert_null(json_object_get(first, "lineage"));
 }
 
-/* A row of a dataset with one classification. */
-static void add_row(struct run_trials *trials, const char *task_id, const char *observed,
-                    const char *expected)
-{
-    struct trial_record *record = samples_add(trials, task_id, STATUS_SUCCESS);
-    struct criterion_record *criterion = testing_criterion(record, "skill_triggered", "starts",
-                                                           strcmp(observed, expected) == 0 ? 1 : 0);
-
-    criterion->observed = str_dup(observed);
-    criterion->expected = str_dup(expected);
-    criterion->suite_thresholds = json_object();
-    json_put_real(criterion->suite_thresholds, "accuracy", 0.75);
-    json_put_real(criterion->suite_thresholds, "recall.yes", 0.6);
-    json_put_real(criterion->suite_thresholds, "f1.no", 0.9);
-    json_put_real(criterion->suite_thresholds, "f1.maybe", 0.1);
-}
-
-static void check_metrics(const struct suite_figures *figures)
-{
-    static const struct {
-        const char *name;
-        double value;
-    } expected[] = {
-        {"mean", 0.75},       {"median", 1},      {"std", 0.5},
-        {"accuracy", 0.75},   {"f1.yes", 0.8},    {"recall.yes", 2.0 / 3},
-        {"precision.yes", 1}, {"f1.no", 2.0 / 3}, {"macro_f1", (0.8 + 2.0 / 3) / 2},
-        {"micro_f1", 0.75},   {"count", 4},       {"weighted_f1", (0.8 * 3 + 2.0 / 3) / 4},
-    };
-
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-        double value = json_get_real(figures->metrics, expected[i].name, -1);
-
-        if (value < expected[i].value - 1e-9 || value > expected[i].value + 1e-9)
-            fail_msg("%s is %f", expected[i].name, value);
-    }
-}
-
-static void rows_of_a_dataset_make_figures_that_are_held_against_thresholds(void **state)
-{
-    struct run_trials trials = {0};
-    struct suites suites = {0};
-    struct buf page = {0}, junit = {0};
-
-    (void)state;
-    add_row(&trials, "t/a", "yes", "yes");
-    add_row(&trials, "t/b", "no", "yes");
-    add_row(&trials, "t/c", "yes", "yes");
-    add_row(&trials, "t/d", "no", "no");
-    (void)samples_add(&trials, "t/e", STATUS_ERROR);
-    (void)samples_add(&trials, "other", STATUS_SUCCESS);
-    suites_make(&trials, &suites);
-
-    /* testing_trial() has a criterion of its own before ours. */
-    assert_int_equal(suites.count, 1);
-    assert_string_equal(suites.items[0].task_id, "t");
-    assert_int_equal(suites.items[0].criterion, 1);
-    assert_int_equal(suites.items[0].rows, 5);
-    assert_int_equal(suites.items[0].measured, 4);
-    check_metrics(&suites.items[0]);
-    assert_int_equal(suites.missed, 2);
-
-    struct report_totals totals = report_totals(&trials);
-    struct exit_rules rules = {.min_pass_rate = 0, .max_errors = 9};
-
-    assert_int_equal(report_exit_status(&totals, &rules), 1);
-    report_terminal(&page, &trials, &(struct report_options){.ascii = true});
-    assert_non_null(strstr(buf_text(&page), "default/t criterion 2: starts (4 of 5 rows)"));
-    assert_non_null(strstr(buf_text(&page), "f1.no 0.667, at least 0.9 expected"));
-    assert_non_null(strstr(buf_text(&page), "f1.maybe: there is none, at least 0.1 expected"));
-    assert_null(strstr(buf_text(&page), "recall.yes"));
-    report_junit(&junit, &trials, "run");
-    assert_non_null(strstr(buf_text(&junit),
-                           "<testsuite name=\"suite thresholds\" tests=\"4\" failures=\"2\""));
-    suites_done(&suites);
-    buf_done(&page);
-    buf_done(&junit);
-    run_trials_done(&trials);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -564,6 +506,7 @@ int main(void)
         cmocka_unit_test(exits_with_the_highest_of_four_three_and_one),
         cmocka_unit_test(tells_at_a_glance_what_failed_and_why),
         cmocka_unit_test(says_little_when_all_is_well),
+        cmocka_unit_test(briefly_tells_what_did_not_pass_and_the_totals),
         cmocka_unit_test(tells_the_same_failure_of_replicates_once),
         cmocka_unit_test(puts_variants_side_by_side),
         cmocka_unit_test(says_that_there_was_nothing),
@@ -578,7 +521,6 @@ int main(void)
         cmocka_unit_test(an_informational_criterion_says_so_everywhere),
         cmocka_unit_test(writes_a_suite_of_trials_and_one_of_integrity),
         cmocka_unit_test(reports_totals_and_trials_as_json),
-        cmocka_unit_test(rows_of_a_dataset_make_figures_that_are_held_against_thresholds),
     };
 
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);

@@ -44,6 +44,11 @@ case_a_failing_task_ends_with_1() {
   two_tasks
   run_suite -j 2
   expect_status 1
+  # However quiet: what did not pass, and how many did.
+  expect_text out bad
+  expect_text out '1 passed'
+  [ "$(wc -l <out)" = 2 ] || fail "--quiet says more: $(cat out)"
+  ! grep -q good out || fail "--quiet tells what passed"
   expect_trial .status SUCCESS good
   expect_trial .status FAILURE bad
   expect_trial .passed false bad
