@@ -58,6 +58,7 @@ static int stage_task(struct cell_target *target, bool grading, struct error **e
         .task = target->tasks.tasks[0],
         .all = &target->tasks,
         .grading = grading,
+        .only_grading = target->recorded != NULL,
     };
 
     staged_make(&options, &target->staged);

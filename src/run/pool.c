@@ -101,6 +101,7 @@ static void stage_for(struct pool *pool, const struct task *task)
         .task = task,
         .all = &pool->options->plan->tasks,
         .grading = pool->options->work == POOL_GRADE || pool->options->grading,
+        .only_grading = pool->options->work == POOL_GRADE,
         .run_path = run_dir_path(pool->options->run),
     };
 

@@ -195,7 +195,9 @@ static int find_agent(const struct staged_options *options, struct staged *ret,
     const struct task_private *private_half = NULL;
 
     task_split(options->task, &public_half, &private_half);
-    int r = installed_find(options->session, public_half, &ret->install, err);
+    int r = options->only_grading
+                ? 0
+                : installed_find(options->session, public_half, &ret->install, err);
 
     if (r < 0)
         return r;

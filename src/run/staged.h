@@ -30,6 +30,7 @@ struct staged_options {
     const struct task *task;
     const struct task_set *all; /* other tasks' references are left out of the suite */
     bool grading;               /* graders will run: the private half is needed */
+    bool only_grading;          /* no agent will run: its program need not be here */
     const char *run_path;       /* the run's directory, which no cell may show; NULL: none */
 };
 

@@ -137,10 +137,26 @@ case_not_installed_is_said_before() {
 
 case_endpoint_that_fails_claude_code() { fails claude-code claude-opus-4-8; }
 case_endpoint_that_fails_pi() { fails pi claude-sonnet-4-5; }
+# The broker stops it: that is the budget's end, and no failure of the endpoint.
+case_budget_of_claude_code() {
+  prepare claude-code
+  make_task claude-code
+  printf 'run_limits: {max_turns: 1}\n' >>suite/t/task.yaml
+  E2E_TIMEOUT=300 with_agents run_suite -m claude-opus-4-8
+  expect_trial .agent.stopped_by max_turns
+  [ "$(trial .status)" != ERROR ] || fail "is ERROR: $(trial .error)"
+}
+
 case_claude_code() { works claude-code claude-opus-4-8; }
-case_pi() { works pi claude-sonnet-4-5; }
+case_pi() {
+  works pi claude-sonnet-4-5
+  # Who grades again needs no agent.
+  cb grade run
+  expect_status 0
+  expect_trial .status SUCCESS
+}
 case_codex() { works codex gpt-5.4; }
 case_gemini() { works gemini gemini-2.5-pro; }
 case_opencode() { works opencode fake-1; }
 
-main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all claude_code:root pi:root codex:root:all gemini:root:all opencode:root:all
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root pi:root codex:root:all gemini:root:all opencode:root:all
