@@ -13,6 +13,7 @@
 #define RUN_SCHEMA "closedbook/run/1"
 #define PLAN_SCHEMA "closedbook/plan/1"
 #define RUN_FILE_BYTES_MAX ((size_t)256 << 20) /* of run.json, plan.json and the journal, each */
+#define RUN_LAST_LINES 3
 #define RUN_TRIALS_MAX ((size_t)1000000)
 
 struct run_dir; /* opaque */
@@ -91,6 +92,9 @@ must_check int run_dir_journal_read(const struct run_dir *run, json_t **ret, str
 struct run_trials {
     struct trial_record *records;
     char **paths; /* trial_path() of each */
+    /* The last RUN_LAST_LINES lines of agent.stderr of each that failed, any bytes; an item, or the
+     * array, is NULL: none. */
+    char **last_words;
     size_t count, unfinished;
     struct host_record host; /* of the run as a whole */
 };

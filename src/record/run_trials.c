@@ -8,7 +8,7 @@
 /* One finished trial while the list grows and is sorted. */
 struct found {
     struct trial_record record;
-    char *path;
+    char *path, *last_words;
 };
 
 /* A walk down trials/VARIANT/TASK/NN. */
@@ -22,13 +22,43 @@ struct search {
 
 #define TRIAL_LEVEL 3
 
-static void add(struct search *search, const struct trial_record *record, const char *path)
+#define LAST_WORDS_BYTES 2048
+
+/* Of one that passed nobody asks; what cannot be read is not shown. Owned. */
+static char *read_last_words(int dir_fd, const struct trial_record *record)
+{
+    scoped(fd_closep) int fd =
+        openat(dir_fd, "agent.stderr", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char text[LAST_WORDS_BYTES];
+    size_t lines = 0;
+
+    if (fd < 0 || record->status == STATUS_SUCCESS)
+        return NULL;
+    off_t size = lseek(fd, 0, SEEK_END);
+    off_t from = size > LAST_WORDS_BYTES ? size - LAST_WORDS_BYTES : 0;
+    ssize_t n = size > 0 ? pread(fd, text, sizeof(text), from) : 0;
+
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\0'))
+        n--;
+    if (n <= 0)
+        return NULL;
+    size_t start = (size_t)n;
+
+    for (; start > 0 && lines < RUN_LAST_LINES; start--)
+        lines += text[start - 1] == '\n';
+    start += lines == RUN_LAST_LINES;
+    return str_ndup(text + start, (size_t)n - start);
+}
+
+static void add(struct search *search, const struct trial_record *record, int dir_fd)
 {
     if (search->count == search->capacity) {
         search->capacity = size_max(16, search->capacity * 2);
         search->found = mem_resize(search->found, search->capacity, sizeof(*search->found));
     }
-    search->found[search->count++] = (struct found){.record = *record, .path = str_dup(path)};
+    search->found[search->count++] = (struct found){.record = *record,
+                                                    .path = str_dup(search->path),
+                                                    .last_words = read_last_words(dir_fd, record)};
 }
 
 /* Loads a trial; a record that is absent or damaged means unfinished, one that cannot be read is an
@@ -49,7 +79,7 @@ static int look_at_trial(struct search *search, int dir_fd, struct error **err)
     if (search->verify)
         r = trial_record_verify(dir_fd, &record, &bad, err);
     if (r == 0 && bad == NULL && search->count < RUN_TRIALS_MAX) {
-        add(search, &record, search->path);
+        add(search, &record, dir_fd);
         return 0;
     }
     trial_record_done(&record);
@@ -99,11 +129,13 @@ static void hand_over(struct search *search, struct run_trials *ret)
 {
     ret->records = mem_new(search->count + 1, sizeof(*ret->records));
     ret->paths = mem_new(search->count + 1, sizeof(*ret->paths));
+    ret->last_words = mem_new(search->count + 1, sizeof(*ret->last_words));
     ret->count = search->count;
     ret->unfinished = search->unfinished;
     for (size_t i = 0; i < search->count; i++) {
         ret->records[i] = search->found[i].record;
         ret->paths[i] = search->found[i].path;
+        ret->last_words[i] = search->found[i].last_words;
     }
 }
 
@@ -137,9 +169,12 @@ void run_trials_done(struct run_trials *trials)
     for (size_t i = 0; i < trials->count; i++) {
         trial_record_done(&trials->records[i]);
         free(trials->paths[i]);
+        if (trials->last_words != NULL)
+            free(trials->last_words[i]);
     }
     free(trials->records);
     free(trials->paths);
+    free(trials->last_words);
     host_record_done(&trials->host);
     *trials = (struct run_trials){0};
 }

@@ -310,6 +310,29 @@ static void same_line(const struct page *page, size_t trial)
     newline(page);
 }
 
+/* An agent that failed often says why itself. */
+static void agent_lines(const struct page *page, size_t trial)
+{
+    const struct painter *painter = &page->painter;
+    const struct trial_record *record = &page->trials->records[trial];
+    const char *words = page->trials->last_words == NULL ? NULL : page->trials->last_words[trial];
+    scoped(mem_freep) char *head = NULL;
+
+    if (words == NULL || trial_has_passed(record))
+        return;
+    if (record->agent.signal > 0)
+        head = str_format("the agent was ended by signal %d", record->agent.signal);
+    else if (record->agent.exit_code >= 0)
+        head = str_format("the agent's exit code was %d", record->agent.exit_code);
+    else
+        head = str_dup("the agent did not end by itself");
+    paint_spaces(painter, TRIAL_INDENT);
+    paint_text(painter, PAINT_DIM, head);
+    paint_text(painter, PAINT_DIM, "; the end of its agent.stderr:");
+    newline(page);
+    paint_block(page, words, TRIAL_INDENT + 3);
+}
+
 static void trial_detail(const struct page *page, size_t trial)
 {
     const struct trial_record *record = &page->trials->records[trial];
@@ -324,6 +347,7 @@ static void trial_detail(const struct page *page, size_t trial)
         trial_reason(&reason, record);
         paint_block(page, buf_text(&reason), TRIAL_INDENT);
     }
+    agent_lines(page, trial);
     for (size_t i = 0; i < record->criterion_count; i++) {
         if (!page->options->verbose && !criterion_failed(&record->criteria[i]) &&
             !criterion_is_unstable(&record->criteria[i]))

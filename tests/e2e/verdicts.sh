@@ -55,6 +55,20 @@ case_a_failing_task_ends_with_1() {
   expect_trial .score 0 bad
 }
 
+case_a_failed_trial_shows_the_last_words_of_its_agent() {
+  script_task bad <<<$'#!/bin/sh\nprintf "first\\nsecond\\nthird\\033[2J\\nfourth\\n" >&2; exit 7'
+  script_task good <<<$'#!/bin/sh\necho x >done.txt; echo grumble >&2'
+  run_suite
+  expect_status 1
+  cb report run
+  expect_text out "the agent's exit code was 7; the end of its agent.stderr:"
+  expect_text out second
+  expect_text out fourth
+  ! grep -q first out || fail "more than three lines are shown"
+  ! LC_ALL=C grep -q $'\x1b' out || fail "a raw escape in the report"
+  ! grep -q grumble out || fail "an agent that passed is quoted"
+}
+
 case_usage_and_empty_selections_end_with_2() {
   two_tasks
   cb run suite --no-such-flag
@@ -370,7 +384,7 @@ case_the_pool_runs_them_all() {
   [ "$(grep -c finish run/journal.jsonl)" = 8 ] || fail "the journal has not eight ends"
 }
 
-main a_report_that_cannot_be_written_is_said_before_the_run a_passing_task_ends_with_0:user a_failing_task_ends_with_1 usage_and_empty_selections_end_with_2 tags_select \
+main a_failed_trial_shows_the_last_words_of_its_agent a_report_that_cannot_be_written_is_said_before_the_run a_passing_task_ends_with_0:user a_failing_task_ends_with_1 usage_and_empty_selections_end_with_2 tags_select \
   an_agent_that_cannot_start_ends_with_3:user an_agents_own_failure_is_graded thresholds_relax_the_status \
   a_load_error_starts_nothing a_feature_of_later_is_an_error output_for_machines_is_valid real_records_are_as_their_schemas_say \
   infrastructure_errors_are_junit_errors names_of_tasks_and_texts_are_escaped plan_spends_nothing \
