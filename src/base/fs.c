@@ -49,6 +49,18 @@ int fs_open_beneath(int dir_fd, const char *path, int flags, mode_t mode, enum f
     return -EAGAIN;
 }
 
+int fs_open_regular(int dir_fd, const char *name)
+{
+    /* Opening a pipe waits for somebody who writes, unless it is told not to. */
+    scoped(fd_closep) int fd =
+        openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat status;
+
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return -errno;
+    return S_ISREG(status.st_mode) ? take_fd(&fd) : -EINVAL;
+}
+
 int fs_read_fd(int fd, const char *name, size_t max_bytes, struct buf *ret, struct error **err)
 {
     char chunk[READ_CHUNK_BYTES];

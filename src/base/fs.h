@@ -27,6 +27,8 @@ must_check int fs_open_beneath(int dir_fd, const char *path, int flags, mode_t m
  */
 must_check int fs_read_fd(int fd, const char *name, size_t max_bytes, struct buf *ret,
                           struct error **err) nonnull(2, 4);
+/* A regular file for reading, or -errno (-EINVAL: it is something else, and was not waited for). */
+must_check int fs_open_regular(int dir_fd, const char *name) nonnull(2);
 /* The same for a path (ERROR_SYSTEM with the path when it cannot be opened). Regular files only. */
 must_check int fs_read_file(int dir_fd, const char *path, size_t max_bytes, struct buf *ret,
                             struct error **err) nonnull(2, 4);

@@ -267,5 +267,5 @@ int mocks_note_forged(const struct trial_job *job, struct trial_record *record, 
 
 int mocks_log_open(int dir_fd)
 {
-    return openat(dir_fd, LOG_PATH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fs_open_regular(dir_fd, LOG_PATH);
 }

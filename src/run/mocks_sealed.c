@@ -411,5 +411,5 @@ int mocks_sealed_close(const struct trial_job *job, struct cell *cell, struct tr
 
 int mocks_sealed_kept(int dir_fd)
 {
-    return openat(dir_fd, KEPT_PATH, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fs_open_regular(dir_fd, KEPT_PATH);
 }

@@ -197,13 +197,17 @@ static bool reads_files(const struct task_private *task)
 
 static int open_files(int dir_fd, struct grade_files *files, struct error **err)
 {
-    files->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    files->changes_fd = openat(dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    files->events_fd = openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    static const char *const names[] = {"artifacts.tar", "changes.json", "events.jsonl"};
+    int *const places[] = {&files->tar_fd, &files->changes_fd, &files->events_fd};
+
     files->log_fd = mocks_log_open(dir_fd);
     files->sealed_fd = mocks_sealed_kept(dir_fd);
-    if (files->tar_fd < 0 || files->changes_fd < 0 || files->events_fd < 0)
-        return error_errno(err, errno, "cannot open the trial's artifacts");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        *places[i] = fs_open_regular(dir_fd, names[i]);
+        if (*places[i] < 0)
+            return error_errno(err, -*places[i], "cannot open the trial's artifacts: '%s'",
+                               names[i]);
+    }
     return 0;
 }
 

@@ -169,4 +169,14 @@ E2
   [ "$(jq -r .status run/trials/default/t/00/trial.json)" = ERROR ] || fail "$(jq -c .status run/trials/default/t/00/trial.json)"
 }
 
-main a_program_that_the_agent_was_to_write_is_not_the_graders repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
+# A run directory of somebody else's: a pipe in it is not waited for.
+case_a_pipe_in_a_run_directory_is_not_waited_for() {
+  TASK_CRITERIA=$(command_criterion true) script_task t <<<'#!/bin/sh'
+  run_suite
+  rm run/trials/default/t/00/artifacts.tar
+  mkfifo run/trials/default/t/00/artifacts.tar
+  cb grade run
+  expect_status 3
+}
+
+main a_pipe_in_a_run_directory_is_not_waited_for a_program_that_the_agent_was_to_write_is_not_the_graders repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
