@@ -121,12 +121,15 @@ static int open_artifacts(struct cell_target *target, int dir_fd, struct error *
 {
     scoped(buf_done) struct buf events = {0};
 
-    target->tar_fd = openat(dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    target->changes_fd = openat(dir_fd, "changes.json", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    target->events_fd = openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (target->tar_fd < 0 || target->changes_fd < 0 || target->events_fd < 0)
-        return error_errno(err, errno, "trial '%s' left nothing to look at",
-                           target->operand.trial_path);
+    static const char *const names[] = {"artifacts.tar", "changes.json", "events.jsonl"};
+    int *const places[] = {&target->tar_fd, &target->changes_fd, &target->events_fd};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        *places[i] = fs_open_regular(dir_fd, names[i]);
+        if (*places[i] < 0)
+            return error_errno(err, -*places[i], "trial '%s' left nothing to look at: %s",
+                               target->operand.trial_path, names[i]);
+    }
 
     int r = fs_read_file(dir_fd, "events.jsonl", EVENTS_TEXT_BYTES_MAX, &events, err);
 

@@ -15,15 +15,9 @@ static enum task_agent_type built_type(const char *name)
         const char *name;
         enum task_agent_type type;
     } types[] = {
-        {"script", AGENT_SCRIPT},
-        {"exec", AGENT_EXEC},
-        {"nop", AGENT_NOP},
-        {"oracle", AGENT_ORACLE},
-        {"none", AGENT_NONE},
-        {"claude-code", AGENT_CLAUDE_CODE},
-        {"codex", AGENT_CODEX},
-        {"gemini", AGENT_GEMINI},
-        {"opencode", AGENT_OPENCODE},
+        {"script", AGENT_SCRIPT}, {"exec", AGENT_EXEC},     {"nop", AGENT_NOP},
+        {"oracle", AGENT_ORACLE}, {"none", AGENT_NONE},     {"claude-code", AGENT_CLAUDE_CODE},
+        {"codex", AGENT_CODEX},   {"gemini", AGENT_GEMINI}, {"opencode", AGENT_OPENCODE},
         {"pi", AGENT_PI},
     };
 

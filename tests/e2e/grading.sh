@@ -177,6 +177,9 @@ case_a_pipe_in_a_run_directory_is_not_waited_for() {
   mkfifo run/trials/default/t/00/artifacts.tar
   cb grade run
   expect_status 3
+  cb cell run/trials/default/t/00 -- true
+  expect_status 125
+  expect_text err 'left nothing to look at: artifacts.tar'
 }
 
 main a_pipe_in_a_run_directory_is_not_waited_for a_program_that_the_agent_was_to_write_is_not_the_graders repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
