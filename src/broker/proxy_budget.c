@@ -3,6 +3,8 @@
 #include "broker/proxy_internal.h"
 
 #define OUTPUT_ASSUMED 32000u /* of a request that names no limit, for what it may cost */
+#define ASIDE_FREE 32u        /* calls outside of the main thread, and further ones for each turn */
+#define ASIDE_PER_TURN 8u
 
 static const char *list_key(enum model_api api)
 {
@@ -119,6 +121,11 @@ const char *proxy_budget_check(struct proxy_request *request, const json_t *body
 
     if (proxy->stopped_by == NULL && request->is_main && limits->max_turns != 0 &&
         proxy->totals.turns >= limits->max_turns)
+        proxy->stopped_by = "max_turns";
+    /* Helpers of a CLI and its sub-agents ask besides; not without end, else who breaks its own
+     * thread at each request has no limit at all. */
+    if (proxy->stopped_by == NULL && !request->is_main && limits->max_turns != 0 &&
+        proxy->totals.aside >= ASIDE_FREE + limits->max_turns * ASIDE_PER_TURN)
         proxy->stopped_by = "max_turns";
     if (proxy->stopped_by == NULL)
         proxy->stopped_by = tokens_used_up(proxy);

@@ -33,6 +33,8 @@ enum trial_status {
     STATUS_COUNT,
 };
 const char *trial_status_name(enum trial_status status); /* "SUCCESS" */
+/* What happened to the agent, a time limit or a budget: no grading moves it. */
+bool trial_status_is_fact(enum trial_status status);
 must_check bool trial_status_parse(const char *name, enum trial_status *ret) nonnull(1, 2);
 
 enum trial_integrity {

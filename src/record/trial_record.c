@@ -28,6 +28,12 @@ const char *trial_status_name(enum trial_status status)
     return status_names[status];
 }
 
+bool trial_status_is_fact(enum trial_status status)
+{
+    return status == STATUS_TIMEOUT || status == STATUS_TOKEN_BUDGET_EXCEEDED ||
+           status == STATUS_COST_BUDGET_EXCEEDED;
+}
+
 bool trial_status_parse(const char *name, enum trial_status *ret)
 {
     for (size_t i = 0; i < STATUS_COUNT; i++) {

@@ -341,7 +341,7 @@ static void trial_detail(const struct page *page, size_t trial)
     same_line(page, trial);
     paint_block(page, record->error, TRIAL_INDENT);
     integrity_lines(page, record);
-    if (record->status == STATUS_TIMEOUT) {
+    if (trial_status_is_fact(record->status)) {
         scoped(buf_done) struct buf reason = {0};
 
         trial_reason(&reason, record);

@@ -194,10 +194,13 @@ static void status_reason(struct buf *buf, const struct trial_record *record)
             buf_format(buf, "%s after ", record->agent.stopped_by);
         duration_text(buf, (double)record->agent.duration_ms);
         return;
-    case STATUS_FAILURE:
-    case STATUS_MAX_TURNS_EXHAUSTED:
     case STATUS_TOKEN_BUDGET_EXCEEDED:
     case STATUS_COST_BUDGET_EXCEEDED:
+        buf_format(buf, "run_limits.%s is used up",
+                   record->agent.stopped_by != NULL ? record->agent.stopped_by : "?");
+        return;
+    case STATUS_FAILURE:
+    case STATUS_MAX_TURNS_EXHAUSTED:
         criteria_reason(buf, record);
         return;
     case STATUS_ERROR:

@@ -14,7 +14,7 @@ bool regrade_may_change(enum trial_status status)
 {
     return status == STATUS_SUCCESS || status == STATUS_FAILURE ||
            status == STATUS_MAX_TURNS_EXHAUSTED || status == STATUS_NOT_GRADED ||
-           status == STATUS_TIMEOUT;
+           trial_status_is_fact(status);
 }
 
 /* --- what was before ------------------------------------------------------------------------ */

@@ -178,11 +178,25 @@ static int collect(const struct trial_job *job, struct trial_record *record,
     return 0;
 }
 
-/* What happened to the agent outranks what grading says of it. */
-static bool is_execution_fact(const struct trial_record *record)
+/* What happened to the agent outranks what grading says of it: its status, or STATUS_COUNT. */
+static enum trial_status execution_fact(const struct trial_record *record)
 {
-    return str_equal(record->agent.stopped_by, "turn_timeout") ||
-           str_equal(record->agent.stopped_by, "task_timeout");
+    static const struct {
+        const char *stopped_by;
+        enum trial_status status;
+    } facts[] = {
+        {"turn_timeout", STATUS_TIMEOUT},
+        {"task_timeout", STATUS_TIMEOUT},
+        {"max_input_tokens", STATUS_TOKEN_BUDGET_EXCEEDED},
+        {"max_output_tokens", STATUS_TOKEN_BUDGET_EXCEEDED},
+        {"max_total_tokens", STATUS_TOKEN_BUDGET_EXCEEDED},
+        {"max_usd", STATUS_COST_BUDGET_EXCEEDED},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+        if (str_equal(record->agent.stopped_by, facts[i].stopped_by))
+            return facts[i].status;
+    return STATUS_COUNT;
 }
 
 static void not_graded(struct trial_record *record, const char *why)
@@ -216,8 +230,8 @@ static int run_steps(const struct trial_job *job, struct trial_record *record,
         return r;
     /* The agent's workspace is in artifacts.tar; nothing of its cell is needed any more. */
     cell_free(take(run.cell));
-    if (is_execution_fact(record))
-        record->status = STATUS_TIMEOUT;
+    if (execution_fact(record) != STATUS_COUNT)
+        record->status = execution_fact(record);
     else if (!job->grading)
         not_graded(record, "grading is off: this was an execute run");
     return job->grading ? trial_grade(job, record, &run.events, err) : 0;

@@ -110,14 +110,15 @@ static bool turns_are_used_up(const struct trial_job *job, const struct trial_re
 
     task_split(job->task, &public_half, &private_half);
     return public_half->limits.max_turns > 0 &&
-           record->agent.turns >= public_half->limits.max_turns;
+           (record->agent.turns >= public_half->limits.max_turns ||
+            str_equal(record->agent.stopped_by, "max_turns"));
 }
 
 /* An execution fact stays; the verdict decides the rest, in the order of task-format.md. */
 static void set_status(const struct trial_job *job, struct trial_record *record,
                        const struct grade_result *result)
 {
-    bool fact = record->status == STATUS_TIMEOUT;
+    bool fact = trial_status_is_fact(record->status);
 
     record->has_score = result->has_score;
     record->score = result->score;

@@ -97,6 +97,12 @@ static json_t *spec_of(const struct trial_job *job, const char *key, json_t *rou
     json_put(spec, "models", models);
     json_put_text(spec, "placeholder", key);
     json_put_int(spec, "max_turns", (int64_t)half->limits.max_turns);
+    json_put_int(spec, "max_input_tokens", (int64_t)half->limits.max_input_tokens);
+    json_put_int(spec, "max_output_tokens", (int64_t)half->limits.max_output_tokens);
+    json_put_int(spec, "max_total_tokens", (int64_t)half->limits.max_total_tokens);
+    json_put_int(spec, "max_microusd", (int64_t)half->limits.max_microusd);
+    json_put_bool(spec, "count_cached_input", half->limits.count_cached_input);
+    json_put_bool(spec, "count_cache_creation", half->limits.count_cache_creation);
     return spec;
 }
 
@@ -156,6 +162,11 @@ int wire_close(const struct trial_job *job, struct trial_record *record, struct 
                          "is not known");
     const char *stopped_by = json_get_text(result, "stopped_by");
 
+    if (str_equal(stopped_by, "price_unknown"))
+        return error_set(err, ERROR_USER,
+                         "run_limits.max_usd is set, and share/models/prices.json has no price of "
+                         "the model '%s': add it, or take the limit out",
+                         public_of(job)->agent.model);
     record->agent.turns = (unsigned)json_get_int(result, "turns", 0);
     note_attempts(record, result);
     if (stopped_by != NULL) {

@@ -138,6 +138,13 @@ static uint64_t ms_of(const struct node *map, const char *key)
     return seconds <= 0 ? 0 : seconds < 0.001 ? 1 : (uint64_t)(seconds * 1000);
 }
 
+static uint64_t microusd_of(const struct node *map, const char *key)
+{
+    double usd = node_get_real(map, key, 0);
+
+    return usd <= 0 ? 0 : usd < 0.000001 ? 1 : (uint64_t)(usd * 1000000);
+}
+
 /* The driver that protects nothing limits nothing either, but time and output. */
 static void check_enforced(const struct build *build, const struct node *limits)
 {
@@ -168,6 +175,12 @@ static void read_limits(const struct build *build)
         .turn_timeout_ms = ms_of(run, "turn_timeout"),
         .max_turns = count_of(run, "max_turns"),
         .expected_turns = count_of(run, "expected_turns"),
+        .max_input_tokens = count_of(run, "max_input_tokens"),
+        .max_output_tokens = count_of(run, "max_output_tokens"),
+        .max_total_tokens = count_of(run, "max_total_tokens"),
+        .max_microusd = microusd_of(run, "max_usd"),
+        .count_cached_input = node_get_bool(run, "count_cached_input"),
+        .count_cache_creation = node_get_bool(run, "count_cache_creation"),
         .command_timeout_ms = ms_of(limits, "timeout"),
         .max_pids = count_of(limits, "max_pids"),
         .max_disk_mb = count_of(limits, "max_disk_mb"),

@@ -86,10 +86,12 @@ struct task_source {
 };
 
 struct task_limits {
-    uint64_t task_timeout_ms;    /* 0: none */
-    uint64_t turn_timeout_ms;    /* 0: none */
-    uint64_t max_turns;          /* 0: none */
-    uint64_t expected_turns;     /* soft: more are remarked on; 0: none */
+    uint64_t task_timeout_ms; /* 0: none */
+    uint64_t turn_timeout_ms; /* 0: none */
+    uint64_t max_turns;       /* 0: none */
+    uint64_t expected_turns;  /* soft: more are remarked on; 0: none */
+    uint64_t max_input_tokens, max_output_tokens, max_total_tokens, max_microusd; /* 0: none */
+    bool count_cached_input, count_cache_creation;                                /* as input */
     uint64_t command_timeout_ms; /* sandbox.limits.timeout, default 300 s */
     uint64_t max_pids, max_disk_mb, max_inodes, max_output_mb;
     uint64_t max_memory_mb;  /* 0: none */

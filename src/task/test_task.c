@@ -318,8 +318,9 @@ static void complains_about_references_and_limits(void **state)
          "9.5\n"},
         {WHOLE "run_limits: {task_timeout: 60, turn_timeout: 60}\n",
          "warning 6:46 run_limits.turn_timeout: never reached: task_timeout is not longer\n"},
-        {WHOLE "run_limits: {max_usd: 1, stop_early: false, stop_early_gate_threshold: 1.0}\n",
-         "6:14 run_limits.max_usd: 'max_usd' is not in this version\n"},
+        {WHOLE "run_limits: {max_usd: 0, stop_early: false, stop_early_gate_threshold: 1.0}\n",
+         "6:23 run_limits.max_usd: a number above 0 and up to 1000000000 expected, found the "
+         "number 0\n"},
         {WHOLE "run_limits: {stop_early: true}\n",
          "6:14 run_limits.stop_early: 'stop_early' is not in this version\n"},
     };

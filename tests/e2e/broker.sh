@@ -117,6 +117,52 @@ END
   expect_trial .status MAX_TURNS_EXHAUSTED
   expect_trial .agent.turns 1
   expect_trial .agent.stopped_by max_turns
+  # Whoever breaks its own thread each time spends no turn, and comes to an end all the same.
+  rm -rf run
+  asker 'run_limits: {max_turns: 1}' <<'END'
+answers = [ask("/v1/messages", message(f"begin {i}"))[0] for i in range(45)]
+assert answers == [200] * 41 + [400] * 4, answers
+END
+  run_asker
+  expect_status 1
+  expect_trial .status MAX_TURNS_EXHAUSTED
+  expect_trial .usage.aside 40
+}
+
+# 1 answer of the endpoint is below the limits, the second is not asked for.
+case_budgets_of_tokens_and_money_end_a_trial() {
+  local limit
+  start_endpoint
+  for limit in max_output_tokens:1 max_total_tokens:2 max_usd:0.0000001 max_usd:1; do
+    rm -rf run suite
+    asker "run_limits: {${limit/:/: }}" <<'END'
+for _ in range(2):
+    status, text = ask("/v1/messages", message("hi"))
+open("last.txt", "w").write(f"{status} {text}")
+END
+    run_asker
+    case $limit in
+      max_usd:1)
+        # The control: a budget that is not reached.
+        expect_trial .agent.stopped_by exit
+        continue
+        ;;
+      max_usd:*) expect_trial .status COST_BUDGET_EXCEEDED ;;
+      *) expect_trial .status TOKEN_BUDGET_EXCEEDED ;;
+    esac
+    expect_status 1
+    expect_trial .agent.stopped_by "${limit%:*}"
+    expect_trial .passed false
+    "$CLOSEDBOOK" show run/trials/default/t/00 last.txt | grep -q "400.*${limit%:*}" || fail "$("$CLOSEDBOOK" show run/trials/default/t/00 last.txt)"
+    cb report run
+    expect_text out "run_limits.${limit%:*} is used up"
+  done
+  asker 'run_limits: {max_usd: 1}' <<<'ask("/v1/messages", message("hi"))'
+  sed -i s/claude-haiku-4-5/claude-of-no-price/ suite/t/task.yaml
+  rm -rf run
+  run_asker
+  expect_status 3
+  expect_text err "has no price of the model 'claude-of-no-price'"
 }
 
 # The control: the same search finds the key that stands in for it, and what the agent puts there itself.
@@ -160,4 +206,4 @@ case_without_a_key_nothing_starts() {
 }
 
 main an_agent_asks_its_model_and_is_counted:user what_is_asked_by_hand_is_refused_and_counted:user \
-  turns_end_where_the_task_says no_key_is_in_the_cell:user without_a_key_nothing_starts
+  turns_end_where_the_task_says budgets_of_tokens_and_money_end_a_trial no_key_is_in_the_cell:user without_a_key_nothing_starts
