@@ -48,10 +48,11 @@ struct agent_place {
                       alone), else -1 */
     const struct agent_install *install; /* of a CLI; NULL for the other types */
     const char
-        *base_url;       /* of the broker as the cell sees it: "http://127.0.0.1:4096"; CLIs only */
-    const char *key;     /* that stands in for the real one; CLIs only */
-    const char *prompt;  /* NULL: the task's */
-    const char *session; /* to go on with, as stream_session() says; NULL: a new one */
+        *base_url;      /* of the broker as the cell sees it: "http://127.0.0.1:4096"; CLIs only */
+    const char *key;    /* that stands in for the real one; CLIs only */
+    const char *prompt; /* NULL: the task's */
+    const struct str_list *plugins; /* their folders in the cell; NULL: none */
+    const char *session;            /* to go on with, as stream_session() says; NULL: a new one */
 };
 
 /* A program that is installed on the host, and how what it does is read. */

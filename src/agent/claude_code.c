@@ -38,6 +38,8 @@ int claude_code_plan_turn(const struct task_public *task, const struct agent_pla
     turn_option(&turn, "-p", prompt);
     turn_words(&turn, words);
     add_options(&task->agent, &turn);
+    for (size_t i = 0; place->plugins != NULL && i < place->plugins->count; i++)
+        turn_option(&turn, "--plugin-dir", place->plugins->items[i]);
     turn_option(&turn, "--resume", place->session);
     for (size_t i = 0; i < task->agent.extra_args.count; i++)
         str_list_add(&turn.argv, task->agent.extra_args.items[i]);

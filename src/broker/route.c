@@ -118,6 +118,35 @@ static char *without_last_slash(const char *url)
     return str_ndup(url, length - (length > 0 && url[length - 1] == '/'));
 }
 
+/* As variables of the environment are called; not what a key itself looks like. */
+static bool is_key_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+    return is_name(name) && !(name[0] >= '0' && name[0] <= '9') &&
+           name[strspn(name, letters)] == '\0';
+}
+
+/* A mistyped base_url must not send what is asked to the vendor. */
+static int check_keys(const json_t *item, const char *name, struct error **err)
+{
+    static const char *const known[] = {"name", "api", "base_url", "key"};
+    const char *key;
+    json_t *value;
+
+    json_object_foreach ((json_t *)(uintptr_t)item, key, value) {
+        bool is_known = false;
+
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+            is_known |= str_equal(key, known[i]);
+        if (!is_known)
+            return error_set(err, ERROR_USER,
+                             "routes.%s.%s: unknown key; name, api, base_url and key are known",
+                             name, key);
+    }
+    return 0;
+}
+
 static int read_route(const json_t *item, struct route *ret, struct error **err)
 {
     const char *name = json_get_text(item, "name"), *api = json_get_text(item, "api");
@@ -133,6 +162,10 @@ static int read_route(const json_t *item, struct route *ret, struct error **err)
             "routes.%s.api: %s%s%s; anthropic, openai-responses, openai-chat, gemini or "
             "bedrock expected",
             name, api == NULL ? "nothing" : "'", api == NULL ? "" : api, api == NULL ? "" : "'");
+    int r = check_keys(item, name, err);
+
+    if (r < 0)
+        return r;
     const struct vendor *vendor = &vendors[ret->api];
     const char *url = json_get_text(item, "base_url");
 
@@ -148,7 +181,7 @@ static int read_route(const json_t *item, struct route *ret, struct error **err)
         ret->key = str_dup(vendor->key);
     else if (json_is_string(key))
         ret->key = str_dup(json_string_value(key));
-    return ret->key == NULL || is_name(ret->key)
+    return ret->key == NULL || is_key_name(ret->key)
                ? 0
                : error_set(
                      err, ERROR_USER,

@@ -107,6 +107,7 @@ static int open_task(struct cell_target *target, const struct arguments *argumen
 {
     task_inputs_init(&target->values->tasks, arguments->operands, 1, &target->inputs);
     target->inputs.overrides.agent_optional = true;
+    target->inputs.overrides.model_optional = true;
 
     int r = load_one_task(target, arguments->verbosity > 0, err);
 
@@ -173,6 +174,7 @@ static int load_recorded(struct cell_target *target, bool verbose, struct error 
     target->inputs.variants = (struct str_list){0};
     str_list_add_take(&target->inputs.variants, variant_of_trial(target->operand.trial_path));
     target->inputs.overrides.agent_optional = true;
+    target->inputs.overrides.model_optional = true;
     return load_one_task(target, verbose, err);
 }
 

@@ -394,6 +394,7 @@ static int run(const struct arguments *arguments, struct error **err)
 
     task_inputs_init(&values->tasks, arguments->operands, arguments->operand_count, &inputs);
     inputs.overrides.agent_optional = true;
+    inputs.overrides.model_optional = true;
     int r = session_open(&options, &checker.session, err);
 
     return r < 0 ? r : load_and_check(&checker, arguments, &inputs, err);

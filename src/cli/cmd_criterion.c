@@ -261,7 +261,7 @@ static int choose_params(struct tester *tester, const char *given, struct error 
     int r = 0;
 
     if (given != NULL)
-        r = json_parse("--params", given, strlen(given), &tester->params, err);
+        r = json_parse("--params", given, strlen(given), &tester->params, &wrong);
     else
         tester->params = example != NULL ? json_incref(example) : json_object();
     if (r < 0)

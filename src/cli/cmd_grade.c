@@ -90,6 +90,7 @@ static int load(struct job *job, struct error **err)
     if (r == 0)
         r = task_inputs_recorded(run_dir_plan(job->recorded), &job->inputs, &repeats, err);
     job->inputs.overrides.agent_optional = true;
+    job->inputs.overrides.model_optional = true;
     if (r == 0)
         r = task_inputs_load(&job->inputs, &job->session.reader, job->arguments->verbosity > 0,
                              &set, err);

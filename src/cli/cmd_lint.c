@@ -222,6 +222,7 @@ static int lint(const struct arguments *arguments, const struct session *session
         return r;
     task_inputs_init(&values->tasks, arguments->operands, arguments->operand_count, &inputs);
     inputs.overrides.agent_optional = true;
+    inputs.overrides.model_optional = true;
     inputs.selection.include_skipped = true;
     if (inputs.paths.count == 0)
         return error_set(err, ERROR_USER,

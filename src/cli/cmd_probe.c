@@ -78,6 +78,7 @@ static int open_task(struct job *job, const struct arguments *arguments, struct 
 
     task_inputs_init(&job->values->tasks, arguments->operands, 1, &job->inputs);
     job->inputs.overrides.agent_optional = true;
+    job->inputs.overrides.model_optional = true;
     if (job->values->controls)
         job->inputs.overrides.driver = "tempdir";
 

@@ -17,6 +17,7 @@
 #include "run/services.h"
 #include "run/steps.h"
 #include "run/wire.h"
+#include "stage/plugins.h"
 #include "task/task_public.h"
 #include "task/tokens.h"
 
@@ -487,6 +488,15 @@ static void resolve_inputs(const struct trial_job *job, struct agent_turn *turn)
         replace_in(&turn->env.items[i], path);
 }
 
+/* Where the cell has the plugins. */
+static void plugin_folders(const struct trial_job *job, struct str_list *ret)
+{
+    const struct str_list *names = &view_plugins(job->view)->names;
+
+    for (size_t i = 0; i < names->count; i++)
+        str_list_add_take(ret, path_join(PLUGINS_PATH, names->items[i]));
+}
+
 int agent_run(const struct trial_job *job, struct trial_record *record, struct agent_run *ret,
               struct error **err)
 {
@@ -515,10 +525,14 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
 
     if (wire_is_on(job))
         ret->placeholder = random_hex(WIRE_KEY_BYTES);
+    scoped(str_list_done) struct str_list plugins = {0};
+
+    plugin_folders(job, &plugins);
     r = adapter->plan_turn(public_half,
                            &(struct agent_place){.script_fd = job->script_fd,
                                                  .install = job->install,
                                                  .base_url = WIRE_URL,
+                                                 .plugins = &plugins,
                                                  .key = ret->placeholder},
                            &turn, err);
 

@@ -132,8 +132,26 @@ static int start(struct session *session, const struct wire_setup *setup, struct
     return broker_start_upstream(&options, &session->broker, err);
 }
 
-static int check(struct session *session, struct error **err)
+/* The route of this name that the configuration has, NULL: it has none. */
+static const json_t *configured(const json_t *routes, const char *name)
 {
+    const json_t *route;
+    size_t i;
+
+    json_array_foreach (routes, i, route) {
+        if (str_equal(json_get_text(route, "name"), name))
+            return route;
+    }
+    return NULL;
+}
+
+/*
+ * Some endpoint has its key, and each that the configuration names has: else what was meant for
+ * one would go to the next.
+ */
+static int check(struct session *session, const json_t *routes, struct error **err)
+{
+    bool any = false;
     scoped(json_freep) json_t *facts = NULL;
     scoped(fd_closep) int connection = -1;
     int r = broker_connect(session->broker, &connection, err);
@@ -145,22 +163,64 @@ static int check(struct session *session, struct error **err)
     if (r < 0)
         return r;
     json_array_foreach (json_get_array(facts, "routes"), i, route) {
+        const char *name = json_get_text(route, "name");
+
         if (json_get_bool(route, "has_key", false))
-            return 0;
+            any = true;
+        else if (configured(routes, name) != NULL)
+            return error_set(err, ERROR_USER,
+                             "the route '%s' of config.yaml has no key here: set it in the "
+                             "environment or in keys.yaml, or take the route out",
+                             name);
     }
+    if (any)
+        return 0;
     return error_set(err, ERROR_USER,
                      "no model endpoint has its key: set ANTHROPIC_API_KEY, OPENAI_API_KEY or "
                      "GEMINI_API_KEY, or name a route in config.yaml and its key in keys.yaml");
 }
 
+static bool names_the_same(const char *assignment, const char *name)
+{
+    size_t length = strlen(name);
+
+    return strncmp(assignment, name, length) == 0 && assignment[length] == '=';
+}
+
+/* What opens an endpoint is never an agent's, whatever it is called. */
+static int check_env(const struct task *task, const json_t *routes, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    const json_t *route;
+    size_t i;
+
+    task_split(task, &public_half, &private_half);
+    json_array_foreach (routes, i, route) {
+        const char *key = json_get_text(route, "key");
+
+        for (size_t j = 0; key != NULL && j < public_half->agent.env.count; j++) {
+            if (names_the_same(public_half->agent.env.items[j], key))
+                return error_set(err, ERROR_USER,
+                                 "task '%s': agent.env: '%s' is the key of the route '%s' of "
+                                 "config.yaml, which is never given to an agent",
+                                 task_id(task), key, json_get_text(route, "name"));
+        }
+    }
+    return 0;
+}
+
 int wire_prepare(struct session *session, const struct task_set *tasks,
                  const struct wire_setup *setup, struct error **err)
 {
-    if (session->broker != NULL || !is_needed(tasks))
-        return 0;
-    int r = start(session, setup, err);
+    int r = 0;
 
+    for (size_t i = 0; r == 0 && i < tasks->count; i++)
+        r = check_env(tasks->tasks[i], setup->routes, err);
+    if (r < 0 || session->broker != NULL || !is_needed(tasks))
+        return r;
+    r = start(session, setup, err);
     if (r == 0)
-        r = check(session, err);
+        r = check(session, setup->routes, err);
     return r < 0 ? error_wrap(err, r, "network: broker") : 0;
 }

@@ -24,7 +24,7 @@ static const struct {
     {"extra_args", CLI_ALL},
     {"system_prompt_mode", CLI_CLAUDE_CODE | CLI_PI},
     {"sdk_options", 0},
-    {"plugins", 0},
+    {"plugins", CLI_CLAUDE_CODE},
 };
 
 static const struct {
@@ -109,7 +109,8 @@ void build_agent_cli(const struct build *build, const struct node *block)
         build_later(build, value->mark, path,
                     "the agent type '%s' does not take it in this version", type->text);
     }
-    if (agent->model == NULL && !build_is_given(build, "agent.model"))
+    if (agent->model == NULL && !build->loader->overrides->model_optional &&
+        !build_is_given(build, "agent.model"))
         build_error(build, type->mark, "agent.model",
                     "required by the agent type '%s', found nothing: name one in the task, in "
                     "closedbook.yaml or with -m",

@@ -130,7 +130,8 @@ static const struct field agent_fields[] = {
      .standard = "[]",
      .doc = "plugins that the agent gets, at most 8: of each a sealed copy of its manifests and of "
             "the skills, commands, agents, hooks and the like that they name, in "
-            "/run/plugins/NAME; the variable AGENT_PLUGINS lists them"},
+            "/run/plugins/NAME; the variable AGENT_PLUGINS lists them. claude-code loads them; the "
+            "other agent programs do not take any"},
     {.name = "system_prompt",
      .types = TYPE_TEXT,
      .state = FIELD_CLI,

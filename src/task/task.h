@@ -103,6 +103,7 @@ struct task_overrides {
     bool strict;         /* what is only remarked on as legacy is an error */
     bool agent_optional; /* a task without any agent loads as AGENT_UNSET (`cell`, `grade`, `plan`)
                           */
+    bool model_optional; /* nothing asks it: an agent that needs a model loads without */
 };
 
 struct task_public;

@@ -49,7 +49,7 @@ make_task() {
 task_id: t
 description: a task of the tests
 initial_prompt: Write hello to a file
-agent: {type: $1}
+agent: {type: $1${PLUGINS:-}}
 sandbox: {python: null}
 success_criteria:
   - {type: file_contains, description: it is done, path: hello_1.txt, includes: [hello-from-turn-1]}
@@ -147,7 +147,14 @@ case_budget_of_claude_code() {
   [ "$(trial .status)" != ERROR ] || fail "is ERROR: $(trial .error)"
 }
 
-case_claude_code() { works claude-code claude-opus-4-8; }
+# With a plugin of the task, whose skill its model is told of.
+case_claude_code() {
+  mkdir -p suite/t/plugin/.claude-plugin suite/t/plugin/skills/greet-0451
+  echo '{"name": "greeter", "version": "1.0.0", "description": "greets"}' >suite/t/plugin/.claude-plugin/plugin.json
+  printf -- '---\nname: greet-0451\ndescription: how to greet\n---\nSay hello.\n' >suite/t/plugin/skills/greet-0451/SKILL.md
+  PLUGINS=', plugins: [{type: local, path: plugin}]' works claude-code claude-opus-4-8
+  grep -q 'greeter:greet-0451' run/trials/default/t/00/wire.jsonl || fail 'the model was not told of the skill'
+}
 case_pi() {
   works pi claude-sonnet-4-5
   # Who grades again needs no agent.

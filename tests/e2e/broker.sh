@@ -203,6 +203,19 @@ case_without_a_key_nothing_starts() {
     timeout 60 "$CLOSEDBOOK" run suite --suite-root suite --run-dir run --quiet >out 2>err </dev/null && fail 'it started'
   expect_text err 'no model endpoint has its key'
   [ ! -e run/trials ] || fail 'a trial was made'
+  # A route that is named and has no key must not be passed over for the next one.
+  mkdir -p config/closedbook
+  echo 'routes: [{name: mine, api: anthropic, base_url: "http://127.0.0.1:9", key: MY_KEY}]' >config/closedbook/config.yaml
+  run_asker
+  expect_status 2
+  expect_text err "the route 'mine' of config.yaml has no key here"
+  # And its key is no agent's, whatever its name.
+  asker '' <<<'open("env.txt", "w").write(repr(os.environ))'
+  sed -i 's/model: claude-haiku-4-5/&, env: [MY_KEY]/' suite/t/task.yaml
+  MY_KEY=secret-value-1 run_asker
+  expect_status 2
+  expect_text err "agent.env: 'MY_KEY' is the key of the route 'mine' of config.yaml"
+  ! grep -rq secret-value-1 run 2>/dev/null || fail 'it is in a record'
 }
 
 main an_agent_asks_its_model_and_is_counted:user what_is_asked_by_hand_is_refused_and_counted:user \

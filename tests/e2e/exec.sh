@@ -79,6 +79,9 @@ case_conformance() {
   cb criterion test graders/word-count --json
   expect_status 0
   [ "$(jq length out)" = 15 ] || fail "$(jq length out) cases, expected 15"
+  cb criterion test graders/word-count --params '{x'
+  expect_status 2
+  expect_text err "--params: JSON expected, found '{x'"
   # It waits for a FIFO's writer, takes any protocol and fails without the file.
   cat >graders/bad <<'END'
 #!/bin/sh
