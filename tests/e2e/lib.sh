@@ -11,6 +11,7 @@
 # CLOSEDBOOK        the program (default: found in CLOSEDBOOK_BUILD, else on PATH)
 # CLOSEDBOOK_BUILD  the build directory
 # ALL=1             the slow cases as well
+# E2E_ONCE=1        no second run as an ordinary user
 # shellcheck shell=bash disable=SC2317,SC2119,SC2120,SC2034,SC2013
 
 set -euo pipefail
@@ -250,7 +251,7 @@ main() {
     else
       run_case "$name" "$name"
     fi
-    if [[ $spec == *:user* ]] && is_root; then
+    if [[ $spec == *:user* ]] && is_root && [ -z "${E2E_ONCE:-}" ]; then
       if [[ $spec == *:all* ]] && [ "${ALL:-0}" != 1 ]; then
         continue
       elif why=$(user_can_run); then
