@@ -108,7 +108,7 @@ static const char reference[] = "def solve(values):\n"
 static char *scrubbed(const char *key, const char *text)
 {
     scoped(scrub_freep) struct scrub *scrub = scrub_new();
-    struct buf clean = {0};
+    scoped(buf_done) struct buf clean = {0};
 
     if (key != NULL)
         assert_true(scrub_add(scrub, key, strlen(key)));
