@@ -20,12 +20,12 @@ static const char print_tree[] =
     "except Exception as problem:\n"
     "    print(type(problem).__name__, str(problem)[:300], file=sys.stderr)\n"
     "    sys.exit(3)\n"
-    "todo = [tree]\n"
-    "while todo:\n"
-    "    node = todo.pop()\n"
+    "waiting = [tree]\n"
+    "while waiting:\n"
+    "    node = waiting.pop()\n"
     "    if not isinstance(node, ast.expr_context):\n"
     "        print(type(node).__name__)\n"
-    "    todo.extend(reversed(list(ast.iter_child_nodes(node))))\n";
+    "    waiting.extend(reversed(list(ast.iter_child_nodes(node))))\n";
 
 struct comparing {
     const struct grade_input *input;
