@@ -18,12 +18,8 @@ agents() {
 
 # The endpoint, for the rest of the case, and the configuration that leads to it.
 start_endpoint() {
-  local port api
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  python3 "$E2E_HERE/scripted_model.py" --port "$port" --log "$PWD/endpoint.log" >endpoint.out 2>&1 &
-  endpoint=$!
-  trap 'kill "$endpoint" 2>/dev/null || true' EXIT
-  wait_until 30 python3 -c "import socket; socket.create_connection(('127.0.0.1', $port), 1)" 2>/dev/null
+  local api
+  start_scripted_model
   mkdir -p config/closedbook
   {
     echo routes:
@@ -93,7 +89,7 @@ fails() {
   prepare "$1"
   make_task "$1"
   python3 -c 'import json, sys, urllib.request; urllib.request.urlopen(sys.argv[1] + "/_ctl", json.dumps({"fail": [401] * 50}).encode())' \
-    "http://127.0.0.1:$(sed -n 's/.*127.0.0.1:\([0-9]*\).*/\1/p' config/closedbook/config.yaml | head -n 1)"
+    "http://127.0.0.1:$port"
   E2E_TIMEOUT=300 with_agents run_suite -m "$2"
   expect_status 3
   expect_trial .status ERROR

@@ -19,14 +19,9 @@ def message(text, **more):
             "tools": [{"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}], **more}
 '
 
-# The endpoint, for the rest of the case; its port is in $port.
+# The endpoint, for the rest of the case, and the configuration that leads to it.
 start_endpoint() {
-  need python3 jq
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  python3 "$E2E_HERE/scripted_model.py" --port "$port" --log "$PWD/endpoint.log" >endpoint.out 2>&1 &
-  endpoint=$!
-  trap 'kill "$endpoint" 2>/dev/null || true' EXIT
-  wait_until 30 python3 -c "import socket; socket.create_connection(('127.0.0.1', $port), 1)" 2>/dev/null
+  start_scripted_model
   mkdir -p config/closedbook
   printf 'routes:\n  - {name: anthropic, api: anthropic, base_url: "http://127.0.0.1:%s"}\n' "$port" >config/closedbook/config.yaml
 }

@@ -145,6 +145,17 @@ wait_until() {
   done
 }
 
+# The scripted endpoint of all wire formats, on loopback for the rest of the case; its port is in $port.
+start_scripted_model() {
+  need python3 jq
+  rm -f port
+  python3 "$E2E_HERE/scripted_model.py" --port 0 --port-file port --log "$PWD/endpoint.log" >endpoint.out 2>&1 &
+  endpoint=$!
+  trap 'kill "$endpoint" 2>/dev/null || true' EXIT
+  wait_until 30 test -s port
+  port=$(cat port)
+}
+
 # Starts closedbook in the background as the leader of a process group; its id is in $started.
 start_cb() {
   setsid env --default-signal=INT,QUIT,TERM "$CLOSEDBOOK" "$@" >out 2>err </dev/null &
