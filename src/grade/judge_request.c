@@ -114,6 +114,14 @@ static json_t *developer_and_user(const struct judge_question *question)
     return list;
 }
 
+/* What both call it, to hold the answer to our schema. */
+static void put_verdict_schema(json_t *object)
+{
+    json_put_text(object, "name", "verdict");
+    json_put(object, "schema", verdict_schema());
+    json_put_bool(object, "strict", true);
+}
+
 static json_t *responses(const struct judge_question *question)
 {
     json_t *body = json_object();
@@ -123,9 +131,7 @@ static json_t *responses(const struct judge_question *question)
     json_put_text(body, "model", question->model);
     put_temperature(body, question);
     json_put(body, "input", developer_and_user(question));
-    json_put_text(format, "name", "verdict");
-    json_put(format, "schema", verdict_schema());
-    json_put_bool(format, "strict", true);
+    put_verdict_schema(format);
     json_put(wrapper, "format", format);
     json_put(body, "text", wrapper);
     json_put_int(body, "max_output_tokens", (int64_t)question->max_tokens);
@@ -142,9 +148,7 @@ static json_t *chat(const struct judge_question *question)
     json_put_text(body, "model", question->model);
     put_temperature(body, question);
     json_put(body, "messages", developer_and_user(question));
-    json_put_text(schema, "name", "verdict");
-    json_put(schema, "schema", verdict_schema());
-    json_put_bool(schema, "strict", true);
+    put_verdict_schema(schema);
     json_put(format, "json_schema", schema);
     json_put(body, "response_format", format);
     json_put_int(body, "max_completion_tokens", (int64_t)question->max_tokens);
