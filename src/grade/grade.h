@@ -75,6 +75,9 @@ struct grade_file {
 };
 void grade_file_done(struct grade_file *file) nonnull(1);
 
+/* The places of the private half that a criterion may name. */
+enum grade_private { GRADE_TASK_DIR, GRADE_REFERENCE_DIR };
+
 /* What criteria may do with the workspace. Errors are of the system; results carry the agent's
  * doing. */
 struct grade_workspace {
@@ -84,8 +87,9 @@ struct grade_workspace {
                 struct error **err);
     int (*run)(void *context, const struct grade_command *command, struct grade_command_result *ret,
                struct error **err);
-    /* A file of the reference, by its path there: no pattern, and no link that leads out. */
-    int (*reference)(void *context, const char *path, struct grade_file *ret, struct error **err);
+    /* A file of the private half, by its path there: no pattern, and no link that leads out. */
+    int (*private_file)(void *context, enum grade_private place, const char *path,
+                        struct grade_file *ret, struct error **err);
 };
 
 struct grade_judges;

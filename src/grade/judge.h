@@ -1,6 +1,6 @@
 #pragma once
 /*
- * judge: how the judging criteria reach a model, the private half and what was judged before.
+ * judge: how the judging criteria reach a model, the reference's files and what was judged before.
  *
  * run/ implements struct grade_judges over the judges' broker; tests do by tables. A judge is given
  * text and gives a verdict: it has no tool but that, and no way to anything else.
@@ -58,8 +58,6 @@ struct grade_judges {
     struct judge_prices prices;
     struct scrub *scrub; /* gets every private byte that reaches a judge */
     int (*route)(void *context, const char *model, struct judge_route *ret, struct error **err);
-    /* A file of the private half: "$TASK_DIR/x" or "$REFERENCE_DIR/x", as in content_read(). */
-    int (*read)(void *context, const char *path, struct grade_file *ret, struct error **err);
     /* The files of the reference below it, sorted, JUDGE_REFERENCE_FILES_MAX at most; *ret_left:
      * how many more there are. */
     int (*reference)(void *context, struct str_list *ret, size_t *ret_left, struct error **err);

@@ -86,10 +86,20 @@ static const char *after_variable(const char *path, const char *name)
     return *path == '\0' || *path == '/' ? path : NULL;
 }
 
+/* What follows the name of a private place: "" or "/..."; NULL: it is not of the private half. */
+static const char *private_rest(const char *path, enum grade_private *ret)
+{
+    const char *rest = after_variable(path, "TASK_DIR");
+
+    *ret = rest != NULL ? GRADE_TASK_DIR : GRADE_REFERENCE_DIR;
+    return rest != NULL ? rest : after_variable(path, "REFERENCE_DIR");
+}
+
 bool is_private_path(const char *path)
 {
-    return after_variable(path, "TASK_DIR") != NULL ||
-           after_variable(path, "REFERENCE_DIR") != NULL;
+    enum grade_private place;
+
+    return private_rest(path, &place) != NULL;
 }
 
 static void set_problem(const struct gathering *gathering, char *problem)
@@ -104,8 +114,11 @@ static void set_problem(const struct gathering *gathering, char *problem)
 static int read_private(const struct gathering *gathering, const char *path,
                         struct grade_file *file, struct error **err)
 {
+    const struct grade_workspace *workspace = gathering->input->workspace;
+    enum grade_private place;
+    const char *rest = private_rest(path, &place);
     scoped(buf_done) struct buf why = {0};
-    int r = gathering->judges->read(gathering->judges->context, path, file, err);
+    int r = workspace->private_file(workspace->context, place, rest + strspn(rest, "/"), file, err);
 
     if (r < 0)
         return r;

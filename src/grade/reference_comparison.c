@@ -71,7 +71,8 @@ static int read_files(struct comparing *comparing, bool *ret, struct error **err
 {
     const struct grade_workspace *workspace = comparing->input->workspace;
     struct buf *details = &comparing->details;
-    int r = workspace->reference(workspace->context, comparing->reference, &comparing->wanted, err);
+    int r = workspace->private_file(workspace->context, GRADE_REFERENCE_DIR, comparing->reference,
+                                    &comparing->wanted, err);
 
     *ret = false;
     if (r < 0)

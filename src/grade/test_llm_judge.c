@@ -25,6 +25,8 @@ struct table {
     struct str_list questions; /* as they were sent */
     json_t *before;            /* a judgement made earlier */
     struct str_list keys;      /* that were looked up */
+    const char *secret;        /* NULL: SECRET */
+    double threshold;          /* of the criterion; 0: 0.9 */
 };
 
 static void table_done(struct table *table)
@@ -39,6 +41,8 @@ static int find_route(void *context, const char *model, struct judge_route *ret,
     scoped(json_freep) json_t *facts = test_json(
         "{\"routes\":[{\"name\":\"anthropic\",\"api\":\"anthropic\",\"base_url\":\"http://a\","
         "\"has_key\":true},{\"name\":\"local\",\"api\":\"openai-chat\",\"base_url\":\"http://l\","
+        "\"has_key\":true},{\"name\":\"other\",\"api\":\"openai-chat\",\"base_url\":\"http://o\","
+        "\"has_key\":true},{\"name\":\"g\",\"api\":\"gemini\",\"base_url\":\"http://g\","
         "\"has_key\":true},{\"name\":\"gemini\",\"api\":\"gemini\",\"has_key\":false,\"key\":"
         "\"GEMINI_API_KEY\"}]}");
 
@@ -46,15 +50,23 @@ static int find_route(void *context, const char *model, struct judge_route *ret,
     return judge_route_pick(facts, model, ret, err);
 }
 
-static int read_private(void *context, const char *path, struct grade_file *ret, struct error **err)
+static int read_private(void *context, enum grade_private place, const char *path,
+                        struct grade_file *ret, struct error **err)
 {
-    (void)context;
+    const struct table *table = context;
+    bool is_reference = place == GRADE_REFERENCE_DIR;
+
     (void)err;
     ret->state = GRADE_FILE_ABSENT;
-    if (strcmp(path, "$REFERENCE_DIR/solution.txt") == 0 ||
-        strcmp(path, "${TASK_DIR}/rubric") == 0) {
+    if (strcmp(path, is_reference ? "solution.txt" : "rubric") == 0) {
         ret->state = GRADE_FILE_OK;
-        buf_text_append(&ret->content, SECRET);
+        buf_text_append(&ret->content, table->secret == NULL ? SECRET : table->secret);
+    }
+    /* One line more than the scrub has room for. */
+    if (strcmp(path, "huge") == 0) {
+        ret->state = GRADE_FILE_OK;
+        while (ret->content.size_bytes <= SCRUB_KEYS_BYTES_MAX)
+            buf_text_append(&ret->content, "a line of a large file\n");
     }
     return 0;
 }
@@ -119,11 +131,14 @@ static void grade(const char *params, struct table *table, struct graded *ret)
         .type_name = "llm_judge",
         .description = description,
         .weight = 1,
-        .pass_threshold = 0.9,
+        .pass_threshold = table->threshold > 0 ? table->threshold : 0.9,
         .params = test_json(params),
     };
     struct task_private task = {.criteria = &criterion, .criterion_count = 1};
     struct grade_workspace workspace = test_workspace();
+
+    workspace.context = table;
+    workspace.private_file = read_private;
     scoped(event_log_done) struct event_log events = {0};
     scoped(scrub_freep) struct scrub *scrub = scrub_new();
     scoped(json_freep) json_t *prices =
@@ -136,7 +151,6 @@ static void grade(const char *params, struct table *table, struct graded *ret)
         .prices = {prices},
         .scrub = scrub,
         .route = find_route,
-        .read = read_private,
         .reference = list_reference,
         .ask = ask,
         .recall = recall,
@@ -238,8 +252,8 @@ static void no_verdict_is_an_error_and_never_a_zero(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        scoped(table_done) struct table table = {
-            cases[i].answers, cases[i].count, 0, NULL, {0}, NULL, {0}};
+        scoped(table_done) struct table table = {.answers = cases[i].answers,
+                                                 .count = cases[i].count};
         scoped(graded_done) struct graded graded = {0};
 
         grade(PARAMS(""), &table, &graded);
@@ -379,8 +393,8 @@ static void keeps_the_reference_out_of_what_is_kept(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        scoped(table_done) struct table table = {
-            cases[i].answers, JUDGE_ASKS_MAX, 0, NULL, {0}, NULL, {0}};
+        scoped(table_done) struct table table = {.answers = cases[i].answers,
+                                                 .count = JUDGE_ASKS_MAX};
         scoped(graded_done) struct graded graded = {0};
 
         grade(cases[i].params, &table, &graded);
@@ -396,14 +410,23 @@ static void keeps_the_reference_out_of_what_is_kept(void **state)
 static void says_when_the_authors_own_file_is_not_there(void **state)
 {
     (void)state;
-    scoped(table_done) struct table table = {0};
-    scoped(graded_done) struct graded graded = {0};
+    static const struct {
+        const char *params, *details;
+    } cases[] = {
+        {PARAMS(",\"files\":[\"$TASK_DIR/nothing\"]"), "'$TASK_DIR/nothing' does not"},
+        {PARAMS(",\"files\":[\"$TASK_DIR/huge\"]"), "'$TASK_DIR/huge' is too large: what a judge"},
+    };
 
-    grade(PARAMS(",\"files\":[\"$TASK_DIR/nothing\"]"), &table, &graded);
-    assert_true(graded.result.verdicts[0].errored);
-    assert_false(graded.result.verdicts[0].caused_by_agent);
-    assert_non_null(strstr(graded.result.verdicts[0].details, "'$TASK_DIR/nothing' does not"));
-    assert_int_equal(table.asked, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(table_done) struct table table = {0};
+        scoped(graded_done) struct graded graded = {0};
+
+        grade(cases[i].params, &table, &graded);
+        assert_true(graded.result.verdicts[0].errored);
+        assert_false(graded.result.verdicts[0].caused_by_agent);
+        assert_non_null(strstr(graded.result.verdicts[0].details, cases[i].details));
+        assert_int_equal(table.asked, 0);
+    }
 }
 
 /* --- judgements made before ------------------------------------------------------------------- */
@@ -454,6 +477,81 @@ static void asks_anew_when_any_input_differs(void **state)
     }
 }
 
+/* Each differs from all others in one thing; what is asked for of Gemini stands in no body. */
+static void a_judgement_is_known_by_all_its_inputs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *params, *secret;
+        double threshold;
+    } cases[] = {
+        {PARAMS(""), NULL, 0},
+        {PARAMS(""), "another reference", 0},
+        {PARAMS(""), NULL, 0.5},
+        {PARAMS(",\"n\":2"), NULL, 0},
+        {PARAMS(",\"n\":2,\"votes\":\"majority\""), NULL, 0},
+        {PARAMS(",\"model\":\"claude-y\""), NULL, 0},
+        {PARAMS(",\"model\":\"local/m\""), NULL, 0},
+        {PARAMS(",\"model\":\"other/m\""), NULL, 0},
+        {PARAMS(",\"model\":\"g/one\""), NULL, 0},
+        {PARAMS(",\"model\":\"g/two\""), NULL, 0},
+        {"{\"prompt\":\"1 when it is bad\",\"max_tokens\":100,\"max_file_chars\":1000,"
+         "\"max_dialog_chars\":1000,\"timeout\":10,\"temperature\":0}",
+         NULL, 0},
+    };
+    static const struct answer answers[] = {{500, "", NULL}};
+    scoped(str_list_done) struct str_list keys = {0};
+
+    for (size_t i = 0; i <= ARRAY_SIZE(cases); i++) {
+        size_t which = i % ARRAY_SIZE(cases); /* the first once more: the control */
+        scoped(table_done) struct table table = {
+            .answers = answers,
+            .count = 1,
+            .secret = cases[which].secret,
+            .threshold = cases[which].threshold,
+        };
+        scoped(graded_done) struct graded graded = {0};
+
+        grade(cases[which].params, &table, &graded);
+        assert_int_equal(table.keys.count, 1);
+        for (size_t j = 0; j < keys.count; j++)
+            assert_int_equal(str_equal(keys.items[j], table.keys.items[0]), j == 0 && which == 0);
+        str_list_add(&keys, table.keys.items[0]);
+    }
+}
+
+static void takes_no_judgement_that_is_not_whole(void **state)
+{
+    (void)state;
+    static const struct answer answers[] = {{200, TOOL_ANSWER("1", "a"), NULL},
+                                            {200, TOOL_ANSWER("1", "b"), NULL},
+                                            {200, TOOL_ANSWER("1", "c"), NULL},
+                                            {200, TOOL_ANSWER("1", "d"), NULL}};
+    static const char *const broken[] = {"{}",
+                                         "{\"schema\":\"other\"}",
+                                         "{\"key\":\"other\"}",
+                                         "{\"score\":1.5}",
+                                         "{\"score\":-1}",
+                                         "{\"votes\":[]}",
+                                         "{\"votes\":[{\"rationale\":\"a\"}]}",
+                                         "{\"votes\":[{},{}]}"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+        scoped(table_done) struct table table = {.answers = answers, .count = 4};
+        scoped(graded_done) struct graded first = {0};
+        scoped(graded_done) struct graded again = {0};
+        scoped(json_freep) json_t *change = test_json(broken[i]);
+
+        grade(PARAMS(",\"n\":2"), &table, &first);
+        table.before = json_deep_copy(first.result.verdicts[0].judgement);
+        assert_int_equal(json_object_update(table.before, change), 0);
+        grade(PARAMS(",\"n\":2"), &table, &again);
+        /* The first changes nothing: the control. */
+        assert_int_equal(again.result.verdicts[0].judgement_is_recalled, i == 0);
+        assert_int_equal(table.asked, i == 0 ? 2 : 4);
+    }
+}
+
 static void says_at_load_what_a_judge_cannot_read(void **state)
 {
     (void)state;
@@ -463,6 +561,7 @@ static void says_at_load_what_a_judge_cannot_read(void **state)
         {"a.txt\", \"$TASK_DIR/../x\", \"${REFERENCE_DIR}", NULL},
         {"/etc/passwd", "/files/0: '/etc/passwd' leads out of the workspace"},
         {"../x", "/files/0: '../x' leads out of the workspace"},
+        {"a.txt\\u0000../x", "/files/0: expected the path of a file"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -491,6 +590,8 @@ int main(void)
         cmocka_unit_test(says_when_the_authors_own_file_is_not_there),
         cmocka_unit_test(asks_nothing_that_was_judged_before),
         cmocka_unit_test(asks_anew_when_any_input_differs),
+        cmocka_unit_test(a_judgement_is_known_by_all_its_inputs),
+        cmocka_unit_test(takes_no_judgement_that_is_not_whole),
         cmocka_unit_test(says_at_load_what_a_judge_cannot_read),
     };
 

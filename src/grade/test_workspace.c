@@ -189,14 +189,16 @@ static int run(void *context, const struct grade_command *command, struct grade_
 }
 
 /* The reference is the folder, too. */
-static int reference(void *context, const char *path, struct grade_file *ret, struct error **err)
+static int reference(void *context, enum grade_private place, const char *path,
+                     struct grade_file *ret, struct error **err)
 {
+    assert_int_equal(place, GRADE_REFERENCE_DIR);
     return read_file(context, path, true, ret, err);
 }
 
 struct grade_workspace test_workspace(void)
 {
-    return (struct grade_workspace){.read = read_file, .run = run, .reference = reference};
+    return (struct grade_workspace){.read = read_file, .run = run, .private_file = reference};
 }
 
 /* --- one criterion --------------------------------------------------------------------------- */

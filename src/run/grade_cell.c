@@ -546,16 +546,15 @@ static int workspace_read(void *context, const char *path, bool content, struct 
     return 0;
 }
 
-static int workspace_reference(void *context, const char *path, struct grade_file *ret,
-                               struct error **err)
+static int workspace_private(void *context, enum grade_private place, const char *path,
+                             struct grade_file *ret, struct error **err)
 {
     const struct grade_cell *cell = context;
     const struct private_stage *stage = cell->options.private_stage;
 
     if (stage == NULL)
-        return error_set(err, ERROR_BUG,
-                         "a file of the reference is asked for, and none is staged");
-    return private_files_read(stage, PRIVATE_REFERENCE, path, GRADE_FILE_BYTES_MAX, ret, err);
+        return error_set(err, ERROR_BUG, "a private file is asked for, and none is staged");
+    return private_files_read(stage, place, path, ret, err);
 }
 
 struct grade_workspace grade_cell_workspace(struct grade_cell *cell)
@@ -563,5 +562,5 @@ struct grade_workspace grade_cell_workspace(struct grade_cell *cell)
     return (struct grade_workspace){.context = cell,
                                     .read = workspace_read,
                                     .run = workspace_run,
-                                    .reference = workspace_reference};
+                                    .private_file = workspace_private};
 }

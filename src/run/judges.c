@@ -1,10 +1,5 @@
 #include "run/judges.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "base/fs.h"
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "collect/manifest.h"
@@ -90,96 +85,7 @@ static int ask(void *context, const struct judge_call *call, json_t **ret, struc
     return broker_ask(judges->job->judges_fd, &question, ret, err);
 }
 
-/* --- the private half ------------------------------------------------------------------------- */
-
-/* Where a private path lies: a tree and a path in it. */
-struct place {
-    int tree_fd; /* -1: nowhere */
-    char *path;  /* owned */
-};
-
-/* What the suite's copy is hollow at lies in the reference's own tree. */
-static bool is_of_reference(const struct private_stage *stage, const char *path)
-{
-    return stage->has_reference && stage->reference_in_suite != NULL &&
-           manifest_path_below(path, stage->reference_in_suite);
-}
-
-static char *path_in_reference(const struct private_stage *stage, const char *path)
-{
-    const char *rest = path + strlen(stage->reference_in_suite);
-    bool is_file = stage->reference.manifest.count == 1 &&
-                   stage->reference.manifest.entries[0].type == MANIFEST_FILE;
-
-    rest += strspn(rest, "/");
-    if (*rest == '\0' && is_file)
-        return str_dup(stage->reference.manifest.entries[0].path);
-    return str_dup(*rest == '\0' ? "." : rest);
-}
-
-static struct place find_place(const struct private_stage *stage, const char *path)
-{
-    bool is_reference = strstr(path, "REFERENCE_DIR") == path + strspn(path, "${");
-    const char *rest = path + strcspn(path, "/");
-
-    rest += strspn(rest, "/");
-    if (is_reference)
-        return (struct place){stage->has_reference ? stage->reference.tree_fd : -1,
-                              path_normal(*rest == '\0' ? "." : rest)};
-    if (!stage->has_suite)
-        return (struct place){-1, str_dup("")};
-    scoped(mem_freep) char *joined = path_join(stage->task_dir_in_suite, rest);
-    scoped(mem_freep) char *inside = path_normal(joined);
-
-    if (is_of_reference(stage, inside))
-        return (struct place){stage->reference.tree_fd, path_in_reference(stage, inside)};
-    return (struct place){stage->suite.tree_fd, take(inside)};
-}
-
-static int read_place(const struct place *place, struct grade_file *ret, struct error **err)
-{
-    struct stat st;
-    scoped(fd_closep) int fd =
-        fs_open_beneath(place->tree_fd, place->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                        0, FS_LINKS_BENEATH);
-
-    if (fd == -ENOENT || fd == -ENOTDIR || fd == -EXDEV || fd == -ELOOP) {
-        ret->state = GRADE_FILE_ABSENT;
-        return 0;
-    }
-    if (fd < 0)
-        return error_errno(err, -fd, "cannot open '%s' of the private half", place->path);
-    if (fstat(fd, &st) != 0)
-        return error_errno(err, errno, "cannot look at '%s' of the private half", place->path);
-    ret->state = S_ISREG(st.st_mode)   ? GRADE_FILE_OK
-                 : S_ISDIR(st.st_mode) ? GRADE_FILE_DIRECTORY
-                                       : GRADE_FILE_NOT_REGULAR;
-    if (ret->state == GRADE_FILE_OK && st.st_size > (off_t)SCRUB_KEYS_BYTES_MAX)
-        ret->state = GRADE_FILE_TOO_LARGE;
-    return ret->state == GRADE_FILE_OK
-               ? fs_read_fd(fd, place->path, SCRUB_KEYS_BYTES_MAX, &ret->content, err)
-               : 0;
-}
-
-static int read_private(void *context, const char *path, struct grade_file *ret, struct error **err)
-{
-    const struct judges *judges = context;
-    const struct private_stage *stage = judges->job->private_stage;
-
-    if (stage == NULL) {
-        ret->state = GRADE_FILE_ABSENT;
-        return 0;
-    }
-    struct place place = find_place(stage, path);
-    int r = 0;
-
-    if (place.tree_fd < 0)
-        ret->state = GRADE_FILE_ABSENT;
-    else
-        r = read_place(&place, ret, err);
-    free(place.path);
-    return r;
-}
+/* --- the reference ---------------------------------------------------------------------------- */
 
 static int list_reference(void *context, struct str_list *ret, size_t *ret_left, struct error **err)
 {
@@ -247,7 +153,6 @@ int judges_open(const struct trial_job *job, struct judges **ret, struct error *
         .prices = {judges->prices},
         .scrub = judges->scrub,
         .route = find_route,
-        .read = read_private,
         .reference = list_reference,
         .ask = ask,
         .recall = recall,

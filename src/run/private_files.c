@@ -24,21 +24,62 @@ size_t private_files_trees(const struct private_stage *stage, int fds[static 2])
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-static int open_in(const struct private_stage *stage, enum private_place place, const char *path)
-{
-    bool suite = place == PRIVATE_TASK_DIR;
-    scoped(mem_freep) char *whole =
-        path_join(suite ? stage->task_dir_in_suite : ".", path[0] == '\0' ? "." : path);
+/* A tree and a path in it. */
+struct place {
+    int tree_fd; /* -1: there is none */
+    char *path;  /* owned */
+};
 
-    if (suite ? !stage->has_suite : !stage->has_reference)
-        return -ENOENT;
-    return fs_open_beneath(suite ? stage->suite.tree_fd : stage->reference.tree_fd, whole,
-                           O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, FS_LINKS_BENEATH);
+static void place_done(struct place *place)
+{
+    free(place->path);
 }
 
-int private_files_read(const struct private_stage *stage, enum private_place place,
-                       const char *path, size_t max_bytes, struct grade_file *ret,
-                       struct error **err)
+/* Where the suite's copy is hollow the reference has a tree of its own. */
+static char *path_in_reference(const struct private_stage *stage, const char *path)
+{
+    const struct manifest *manifest = &stage->reference.manifest;
+    const char *rest;
+
+    if (!stage->has_reference || stage->reference_in_suite == NULL ||
+        !manifest_path_below(path, stage->reference_in_suite))
+        return NULL;
+    rest = path + strlen(stage->reference_in_suite);
+    rest += strspn(rest, "/");
+    if (*rest == '\0' && manifest->count == 1 && manifest->entries[0].type == MANIFEST_FILE)
+        return str_dup(manifest->entries[0].path);
+    return str_dup(*rest == '\0' ? "." : rest);
+}
+
+static struct place find_place(const struct private_stage *stage, enum grade_private place,
+                               const char *path)
+{
+    int reference_fd = stage->has_reference ? stage->reference.tree_fd : -1;
+
+    if (place == GRADE_REFERENCE_DIR)
+        return (struct place){reference_fd, path_normal(path)};
+    scoped(mem_freep) char *joined =
+        path_join(stage->has_suite ? stage->task_dir_in_suite : ".", path);
+    scoped(mem_freep) char *inside = path_normal(joined);
+    char *in_reference = path_in_reference(stage, inside);
+
+    if (in_reference != NULL)
+        return (struct place){reference_fd, in_reference};
+    return (struct place){stage->has_suite ? stage->suite.tree_fd : -1, take(inside)};
+}
+
+static int open_in(const struct private_stage *stage, enum grade_private place, const char *path)
+{
+    scoped(place_done) struct place found = find_place(stage, place, path);
+
+    if (found.tree_fd < 0)
+        return -ENOENT;
+    return fs_open_beneath(found.tree_fd, found.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0,
+                           FS_LINKS_BENEATH);
+}
+
+int private_files_read(const struct private_stage *stage, enum grade_private place,
+                       const char *path, struct grade_file *ret, struct error **err)
 {
     scoped(fd_closep) int fd = open_in(stage, place, path);
     struct stat status;
@@ -55,13 +96,13 @@ int private_files_read(const struct private_stage *stage, enum private_place pla
         ret->state = GRADE_FILE_DIRECTORY;
     else if (!S_ISREG(status.st_mode))
         ret->state = GRADE_FILE_NOT_REGULAR;
-    else if (max_bytes > 0 && (uint64_t)status.st_size > max_bytes)
+    else if (status.st_size > (off_t)GRADE_FILE_BYTES_MAX)
         ret->state = GRADE_FILE_TOO_LARGE;
     else
         ret->state = GRADE_FILE_OK;
-    if (ret->state != GRADE_FILE_OK || max_bytes == 0)
+    if (ret->state != GRADE_FILE_OK)
         return 0;
-    return fs_read_fd(fd, path, max_bytes, &ret->content, err);
+    return fs_read_fd(fd, path, GRADE_FILE_BYTES_MAX, &ret->content, err);
 }
 
 /* --- seals ----------------------------------------------------------------------------------- */

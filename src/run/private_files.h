@@ -18,13 +18,13 @@
 /* The directories that a confined process must be let into; returns how many, two at most. */
 size_t private_files_trees(const struct private_stage *stage, int fds[static 2]) nonnull(1, 2);
 
-enum private_place { PRIVATE_REFERENCE, PRIVATE_TASK_DIR };
-
-/* A regular file, by its path there; links are followed inside of the tree. max_bytes 0: state
- * only. */
-must_check int private_files_read(const struct private_stage *stage, enum private_place place,
-                                  const char *path, size_t max_bytes, struct grade_file *ret,
-                                  struct error **err) nonnull(1, 3, 5);
+/*
+ * A regular file, by its path there; links are followed inside of the tree. From the task's folder
+ * all of the suite is reached, and the task's own reference where it lies in it.
+ */
+must_check int private_files_read(const struct private_stage *stage, enum grade_private place,
+                                  const char *path, struct grade_file *ret, struct error **err)
+    nonnull(1, 3, 4);
 
 struct private_seal {
     struct sha256 suite, reference;

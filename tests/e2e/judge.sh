@@ -117,11 +117,14 @@ case_no_verdict_is_an_error() {
 
 case_keeps_the_reference_out_of_what_is_kept() {
   start_model
-  judged_task "$(judge a/m; judge c/m 'include_reference: false, files: [$REFERENCE_DIR/code.txt]')"
+  # Of no criterion: a command that came before the judges prints it, too.
+  local prints='cat "$REFERENCE_DIR/code.txt"; cat "$REFERENCE_DIR/code.txt" >&2; exit 1'
+  judged_task "$(command_criterion "$prints"; judge a/m; judge c/m 'include_reference: false, files: [$REFERENCE_DIR/code.txt]')"
   script '{"echo":["the launch","three one"]}' \
     '{"rationale":"The  LAUNCH code\nis nine seven three one, \u001b]52;c;aGk=\u0007 \u202etxt.exe"}'
   run_suite
-  expect_status 0
+  expect_status 1
+  expect_text run/trials/default/t/00/grade/01.out '[reference]'
   [ "$(asked)" = 2 ] || fail "asked $(asked) times"
   grep -qF "$SECRET" model/requests || fail "the judge did not get the reference"
   grep -rqiE 'launch +code|nine seven' run out err && fail "the reference is in $(grep -rliE 'launch +code|nine seven' run out err | head -n 1)"
@@ -131,11 +134,39 @@ case_keeps_the_reference_out_of_what_is_kept() {
   grep -q $'\x1b]52' out && fail "the report prints an escape sequence"
   grep -q $'\xe2\x80\xae' out && fail "the report prints a mark that turns text around"
   # The control: where the reference never reached the judge, nothing is taken out.
-  judged_task "$(judge a/m 'include_reference: false')"
+  judged_task "$(command_criterion "$prints"; judge a/m 'include_reference: false')"
   script "{\"rationale\":\"$SECRET\"}"
   cb run suite --suite-root suite --run-dir other --quiet
-  expect_status 0
+  expect_status 1
+  expect_text other/trials/default/t/00/grade/01.out "$SECRET"
+  expect_trial '.criteria[0].details | contains("launch code")' true t 00 other
   expect_text other/trials/default/t/00/trial.json "$SECRET"
+}
+
+case_reads_the_suite_and_the_reference_and_nothing_else() {
+  start_model
+  mkdir -p suite/_shared suite/t/folder
+  echo 'shared words' >suite/_shared/rubric.md
+  echo 'words from outside' >outside.txt
+  ln -s ../_shared/rubric.md suite/t/inside
+  ln -s "$PWD/outside.txt" suite/t/out
+  local alone='include_reference: false, files: '
+  judged_task "$(judge c/m "${alone}[\$TASK_DIR/../_shared/rubric.md, \$TASK_DIR/inside, '\${TASK_DIR}/reference/code.txt', link.txt]"
+    judge c/m "${alone}[\$TASK_DIR/out]"
+    judge c/m "${alone}[\$TASK_DIR/../../outside.txt]"
+    judge c/m "${alone}[\$REFERENCE_DIR/../task.yaml]"
+    judge c/m "${alone}[\$TASK_DIR/folder]")"
+  sed -i '2a ln -s /etc/passwd link.txt' suite/t/agent.sh
+  run_suite
+  expect_status 3
+  # The control is the first: a folder beside the task, a link to it, the reference by its place in the suite.
+  [ "$(asked)" = 1 ] || fail "asked $(asked) times"
+  jq -r '.body.messages[1].content' model/requests >asked
+  [ "$(grep -c 'shared words' asked)" = 2 ] || fail "the judge did not get what the suite has"
+  expect_text asked "$SECRET"
+  expect_text asked link.txt
+  ! grep -q root: asked || fail "the judge got what a link of the workspace leads to"
+  expect_trial '[.criteria[1:][].error] | join("; ")' "'\$TASK_DIR/out' does not exist; '\$TASK_DIR/../../outside.txt' does not exist; '\$REFERENCE_DIR/../task.yaml' does not exist; '\$TASK_DIR/folder' is a directory, expected a file"
 }
 
 case_says_before_a_run_that_no_judge_can_be_asked() {
@@ -167,4 +198,4 @@ case_says_before_a_run_that_no_judge_can_be_asked() {
   [ "$(asked)" = 0 ] || fail "a plan asked a judge"
 }
 
-main judges_over_four_apis:user no_verdict_is_an_error keeps_the_reference_out_of_what_is_kept says_before_a_run_that_no_judge_can_be_asked
+main judges_over_four_apis:user no_verdict_is_an_error keeps_the_reference_out_of_what_is_kept reads_the_suite_and_the_reference_and_nothing_else says_before_a_run_that_no_judge_can_be_asked
