@@ -213,6 +213,8 @@ static void takes_nothing_else_for_a_verdict(void **state)
         {JUDGE_ANTHROPIC, ANTHROPIC("tool_use", TOOL("{\"score\":1e999,\"rationale\":\"\"}")),
          "no JSON object"},
         {JUDGE_ANTHROPIC, ANTHROPIC("tool_use", TOOL("{\"score\":1}")), "no text as its rationale"},
+        {JUDGE_ANTHROPIC, ANTHROPIC("tool_use", TOOL("{\"score\":1,\"rationale\":7}")),
+         "no text as its rationale"},
         {JUDGE_ANTHROPIC,
          ANTHROPIC("tool_use", TOOL("{\"score\":0,\"score\":1,\"rationale\":\"\"}")),
          "no JSON object"},
@@ -269,6 +271,25 @@ static void cuts_a_rationale_that_is_endless(void **state)
     assert_true(str_ends(answer.rationale, "é [cut]"));
 }
 
+static void reads_no_answer_that_is_too_large(void **state)
+{
+    (void)state;
+    static const char verdict[] = ANTHROPIC("tool_use", TOOL("{\"score\":1,\"rationale\":\"\"}"));
+
+    for (size_t more = 0; more < 2; more++) {
+        scoped(judge_answer_done) struct judge_answer answer = {0};
+        scoped(buf_done) struct buf body = {0};
+
+        buf_text_append(&body, verdict);
+        while (body.size_bytes < JUDGE_ANSWER_BYTES_MAX + more)
+            buf_char(&body, ' ');
+        judge_answer_parse(JUDGE_ANTHROPIC, buf_text(&body), body.size_bytes, &answer);
+        assert_int_equal(answer.is_verdict, more == 0);
+        if (more > 0)
+            assert_string_equal(answer.problem, "the answer is too large");
+    }
+}
+
 static void says_in_one_text_what_an_endpoint_refused(void **state)
 {
     (void)state;
@@ -300,6 +321,7 @@ int main(void)
         cmocka_unit_test(reads_the_verdict_and_the_usage_of_each_api),
         cmocka_unit_test(takes_nothing_else_for_a_verdict),
         cmocka_unit_test(cuts_a_rationale_that_is_endless),
+        cmocka_unit_test(reads_no_answer_that_is_too_large),
         cmocka_unit_test(says_in_one_text_what_an_endpoint_refused),
     };
 
