@@ -27,12 +27,14 @@ struct search {
 /* Of one that passed nobody asks; what cannot be read is not shown. Owned. */
 static char *read_last_words(int dir_fd, const struct trial_record *record)
 {
-    scoped(fd_closep) int fd =
-        openat(dir_fd, "agent.stderr", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char text[LAST_WORDS_BYTES];
     size_t lines = 0;
 
-    if (fd < 0 || record->status == STATUS_SUCCESS)
+    if (record->status == STATUS_SUCCESS)
+        return NULL;
+    scoped(fd_closep) int fd = fs_open_regular(dir_fd, "agent.stderr");
+
+    if (fd < 0)
         return NULL;
     off_t size = lseek(fd, 0, SEEK_END);
     off_t from = size > LAST_WORDS_BYTES ? size - LAST_WORDS_BYTES : 0;

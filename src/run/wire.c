@@ -169,7 +169,11 @@ int wire_close(const struct trial_job *job, struct trial_record *record, struct 
                          public_of(job)->agent.model);
     record->agent.turns = (unsigned)json_get_int(result, "turns", 0);
     note_attempts(record, result);
-    if (stopped_by != NULL) {
+    /* A time limit that was reached later is what ended it. */
+    bool timed_out =
+        record->agent.stopped_by != NULL && str_ends(record->agent.stopped_by, "_timeout");
+
+    if (stopped_by != NULL && !timed_out) {
         free(record->agent.stopped_by);
         record->agent.stopped_by = str_dup(stopped_by);
     }

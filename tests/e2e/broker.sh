@@ -124,6 +124,24 @@ END
   expect_trial .usage.aside 40
 }
 
+# A budget that is used up lets the agent go on without answers; the time limit that ends it is its end.
+case_a_time_limit_outranks_a_budget() {
+  start_endpoint
+  asker 'run_limits: {max_turns: 1, turn_timeout: 10}' <<'END'
+first = message("hi")
+assert ask("/v1/messages", first)[0] == 200
+first["messages"] += [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
+assert ask("/v1/messages", first)[0] == 400
+open("done.txt", "w").write("done")
+while True:
+    os.read(os.pipe()[0], 1)
+END
+  run_asker
+  expect_trial .status TIMEOUT
+  expect_trial .agent.stopped_by turn_timeout
+  expect_trial .passed false
+}
+
 # 1 answer of the endpoint is below the limits, the second is not asked for.
 case_budgets_of_tokens_and_money_end_a_trial() {
   local limit
@@ -214,4 +232,4 @@ case_without_a_key_nothing_starts() {
 }
 
 main an_agent_asks_its_model_and_is_counted:user what_is_asked_by_hand_is_refused_and_counted:user \
-  turns_end_where_the_task_says budgets_of_tokens_and_money_end_a_trial no_key_is_in_the_cell:user without_a_key_nothing_starts
+  turns_end_where_the_task_says a_time_limit_outranks_a_budget:all budgets_of_tokens_and_money_end_a_trial no_key_is_in_the_cell:user without_a_key_nothing_starts
