@@ -321,19 +321,17 @@ static int wait_agent(const struct trial_job *job, struct trial_record *record,
         record->timing_ms.agent = ns_to_ms(clock_ns() - start_ns);
         r = cell_end(run->cell, &receipt, err);
     }
-    if (r == 0)
-        r = mocks_close(job, record, err);
-    if (r == 0)
-        r = wire_close(job, record, err);
-    if (r == 0)
-        r = mocks_sealed_close(job, run->mocks, record, err);
     if (r < 0)
         return r;
+    /* Before the broker's word, which outranks a want of memory. */
     note_used(record, end, &receipt);
     record->cell.kill_processes = receipt.processes;
     record->cell.kill_ms = ns_to_ms(receipt.kill_ns);
     record->timing_ms.kill = record->cell.kill_ms;
-    return 0;
+    r = mocks_close(job, record, err);
+    if (r == 0)
+        r = wire_close(job, record, err);
+    return r < 0 ? r : mocks_sealed_close(job, run->mocks, record, err);
 }
 
 /* The same events in the form that other harnesses read. */
