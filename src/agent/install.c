@@ -74,15 +74,17 @@ static bool is_in_every_cell(const char *path)
            !str_starts(path, "/usr/src/");
 }
 
+/* A file that lies in no package is shown alone: its folder may be a home with all that is in it.
+ */
 static void expose(struct agent_install *install, const char *file)
 {
     const char *modules = strstr(file, NODE_MODULES);
-    size_t length = modules != NULL ? (size_t)(modules - file) + strlen(NODE_MODULES) - 1
-                                    : (size_t)(strrchr(file, '/') - file);
-    scoped(mem_freep) char *folder = str_ndup(file, length);
+    size_t length =
+        modules != NULL ? (size_t)(modules - file) + strlen(NODE_MODULES) - 1 : strlen(file);
+    scoped(mem_freep) char *path = str_ndup(file, length);
 
-    if (!is_in_every_cell(file) && !str_list_has(&install->expose, folder))
-        str_list_add(&install->expose, folder);
+    if (!is_in_every_cell(file) && !str_list_has(&install->expose, path))
+        str_list_add(&install->expose, path);
 }
 
 /* The package's own word, where the file lies in that package. */
@@ -139,21 +141,21 @@ static int add_words(const struct task_reader *reader, const char *search, const
     return 0;
 }
 
-static int check_exposed(const struct str_list *folders, struct error **err)
+static int check_exposed(const struct str_list *paths, struct error **err)
 {
-    for (size_t i = 0; i < folders->count; i++) {
-        const char *folder = folders->items[i];
-        const char *taken = task_expose_taken(folder);
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *path = paths->items[i];
+        const char *taken = task_expose_taken(path);
 
         if (taken != NULL)
             return error_set(err, ERROR_USER,
                              "'%s' cannot be shown to a cell: it would lie over the cell's own "
                              "%s; install the program elsewhere",
-                             folder, taken);
-        if (strlen(folder) > TASK_EXPOSE_PATH_MAX)
+                             path, taken);
+        if (strlen(path) > TASK_EXPOSE_PATH_MAX)
             return error_set(err, ERROR_USER,
                              "'%s' cannot be shown to a cell: a path of at most %d bytes expected",
-                             folder, TASK_EXPOSE_PATH_MAX);
+                             path, TASK_EXPOSE_PATH_MAX);
     }
     return 0;
 }

@@ -21,7 +21,7 @@ struct agent_install {
     char *path;             /* as PATH has it */
     char *version;          /* as its package says; NULL: unknown */
     struct str_list argv;   /* how it is started in a cell: the file, its interpreter before it */
-    struct str_list expose; /* folders that the cell must show, read-only; what /usr has is there */
+    struct str_list expose; /* what the cell must show, read-only; what /usr has is there */
 };
 
 /*

@@ -72,6 +72,7 @@ static int make_folder(void **state)
     make("node-22/bin/node", "\177ELF", 4);
     make("alone/claude", "\177ELF", 4);
     make_text("wrapped/pi", "#!/bin/sh\nexec pi\n");
+    make_text("scripted/node", "#!/bin/sh\nexec node\n");
     return 0;
 }
 
@@ -121,9 +122,10 @@ static void finds_a_program_its_version_and_what_its_cell_must_show(void **state
         const char *folders, *found;
     } cases[] = {
         {AGENT_CODEX, "a/node_modules/.bin:node-22/bin",
-         "0.171.0 /node-22/bin/node /a/node_modules/@openai/codex/bin/codex.js +/node-22/bin "
-         "+/a/node_modules"},
-        {AGENT_CLAUDE_CODE, "nowhere:alone", "? /alone/claude +/alone"},
+         "0.171.0 /node-22/bin/node /a/node_modules/@openai/codex/bin/codex.js "
+         "+/node-22/bin/node +/a/node_modules"},
+        /* Alone: what lies beside it may be a home. */
+        {AGENT_CLAUDE_CODE, "nowhere:alone", "? /alone/claude +/alone/claude"},
         {AGENT_GEMINI, "alone", "'gemini' is not on PATH (npm package '@google/gemini-cli')"},
     };
 
@@ -140,8 +142,47 @@ static void says_why_a_program_cannot_be_used(void **state)
     scoped(mem_freep) char *wrapped = look(program_of(AGENT_PI), "wrapped");
     scoped(mem_freep) char *without = look(program_of(AGENT_CODEX), "a/node_modules/.bin");
 
+    scoped(mem_freep) char *script = look(program_of(AGENT_CODEX), "a/node_modules/.bin:scripted");
+
     assert_non_null(strstr(wrapped, "is neither an ELF file nor a program for node"));
     assert_non_null(strstr(without, "needs 'node', which is not on PATH"));
+    assert_non_null(strstr(script, "needs 'node', which is not on PATH"));
+}
+
+/* The same program is found below /var/tmp: where it lies is what is wrong with it. */
+static void takes_no_program_that_would_lie_over_what_is_the_cells(void **state)
+{
+    (void)state;
+    char temporary[] = "/tmp/closedbook-install.XXXXXX";
+    scoped(agent_install_done) struct agent_install install = {0};
+    scoped(error_freep) struct error *err = NULL;
+
+    assert_non_null(mkdtemp(temporary));
+    scoped(mem_freep) char *path = str_format("%s/claude", temporary);
+
+    assert_int_equal(
+        fs_write_atomic(AT_FDCWD, path, &(struct fs_content){"\177ELF", 4, 0755, FS_NO_SYNC}, NULL),
+        0);
+    int r = agent_install_find(program_of(AGENT_CLAUDE_CODE), temporary, &reader, &install, &err);
+
+    assert_int_equal(fs_remove_tree(AT_FDCWD, temporary, NULL), 0);
+    assert_int_equal(r, -ERROR_USER);
+    assert_non_null(strstr(error_message(err), "it would lie over the cell's own /tmp"));
+}
+
+static void takes_no_path_that_is_too_long_to_be_shown(void **state)
+{
+    (void)state;
+    scoped(buf_done) struct buf name = {0};
+
+    while (name.size_bytes < TASK_EXPOSE_PATH_MAX)
+        buf_text_append(&name, name.size_bytes == 0 ? "long" : "/a-folder");
+    scoped(mem_freep) char *path = str_format("%s/claude", buf_text(&name));
+
+    make(path, "\177ELF", 4);
+    scoped(mem_freep) char *found = look(program_of(AGENT_CLAUDE_CODE), buf_text(&name));
+
+    assert_non_null(strstr(found, "a path of at most"));
 }
 
 static void takes_no_program_of_a_relative_folder(void **state)
@@ -161,6 +202,8 @@ int main(void)
         cmocka_unit_test(finds_a_program_its_version_and_what_its_cell_must_show),
         cmocka_unit_test(says_why_a_program_cannot_be_used),
         cmocka_unit_test(takes_no_program_of_a_relative_folder),
+        cmocka_unit_test(takes_no_program_that_would_lie_over_what_is_the_cells),
+        cmocka_unit_test(takes_no_path_that_is_too_long_to_be_shown),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -165,7 +165,7 @@ const struct command command_agents = {
     .summary = "list the agent programs that are installed here",
     .operands = "[NAME]",
     .description = "Programs are looked for along PATH; none is run. An agent's cell shows the "
-                   "folder that its program lies in, read-only.",
+                   "node_modules folder that its program lies in, else the file alone, read-only.",
     .options = rows,
     .option_count = ARRAY_SIZE(rows),
     .values_size = sizeof(struct values),

@@ -19,7 +19,7 @@ agents() {
 # The endpoint, for the rest of the case, and the configuration that leads to it.
 start_endpoint() {
   local api
-  start_scripted_model
+  start_scripted_model ${TOOL_COMMAND:+--tool-command "$TOOL_COMMAND"}
   mkdir -p config/closedbook
   {
     echo routes:
@@ -143,6 +143,39 @@ case_budget_of_claude_code() {
   [ "$(trial .status)" != ERROR ] || fail "is ERROR: $(trial .error)"
 }
 
+# sees COMMAND...: what Claude Code's shell says in its cell, started with the program at CLAUDE, in the file seen.
+sees() {
+  TOOL_COMMAND="{ $1; } >hello_1.txt 2>&1; echo hello-from-turn-1 >>hello_1.txt" prepare claude-code
+  make_task claude-code
+  PATH=$(dirname "$CLAUDE"):$PATH E2E_TIMEOUT=300 run_suite -m claude-opus-4-8
+  expect_status 0
+  tar -xOf run/trials/default/t/00/artifacts.tar hello_1.txt >seen
+}
+
+# Of the folders above it nothing else is there, and what is there cannot be changed.
+case_claude_code_shows_its_package_alone() {
+  local modules=$AGENTS/claude/node_modules
+  CLAUDE=$modules/.bin/claude
+  sees "find ${AGENTS%/*} -maxdepth 3; ls -d $modules/@anthropic-ai/claude-code; touch $modules/x; touch $modules/.bin/claude"
+  [ "$(grep -cx "$modules/@anthropic-ai/claude-code" seen)" = 1 ] || fail "its package is not there: $(cat seen)"
+  printf '%s\n' "${AGENTS%/*}" "$AGENTS" "$AGENTS/claude" "$modules" >expected
+  grep "^${AGENTS%/*}" seen | grep -vxF "$modules/@anthropic-ai/claude-code" | cmp -s - expected || fail "more is there: $(cat seen)"
+  [ "$(grep -c "^touch: .*Read-only file system" seen)" = 2 ] || fail "it can be changed: $(cat seen)"
+}
+
+# A program alone in a home shows nothing of the home.
+case_claude_code_alone_shows_nothing_beside_it() {
+  local home=$PWD/of-somebody
+  mkdir "$home"
+  cp -L "$AGENTS/claude/node_modules/.bin/claude" "$home/claude" || skip "claude-code is not installed: scripts/setup --agents"
+  echo private-0453 >"$home/id_of_somebody"
+  CLAUDE=$home/claude
+  sees "ls -A $home; cat $home/id_of_somebody; chmod 0700 $home/claude"
+  [ "$(sed -n 1p seen)" = claude ] || fail "more is there: $(cat seen)"
+  ! grep -q private-0453 seen || fail "what lies beside it can be read"
+  grep -q "^chmod: .*Read-only file system" seen || fail "it can be changed: $(cat seen)"
+}
+
 # With a plugin of the task, whose skill its model is told of.
 case_claude_code() {
   mkdir -p suite/t/plugin/.claude-plugin suite/t/plugin/skills/greet-0451
@@ -162,4 +195,4 @@ case_codex() { works codex gpt-5.4; }
 case_gemini() { works gemini gemini-2.5-pro; }
 case_opencode() { works opencode fake-1; }
 
-main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root pi:root codex:root:all gemini:root:all opencode:root:all
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all

@@ -145,11 +145,12 @@ wait_until() {
   done
 }
 
-# The scripted endpoint of all wire formats, on loopback for the rest of the case; its port is in $port.
+# The scripted endpoint of all wire formats, on loopback for the rest of the case, with these further arguments; its port is in
+# $port.
 start_scripted_model() {
   need python3 jq
   rm -f port
-  python3 "$E2E_HERE/scripted_model.py" --port 0 --port-file port --log "$PWD/endpoint.log" >endpoint.out 2>&1 &
+  python3 "$E2E_HERE/scripted_model.py" --port 0 --port-file port --log "$PWD/endpoint.log" "$@" >endpoint.out 2>&1 &
   endpoint=$!
   trap 'kill "$endpoint" 2>/dev/null || true' EXIT
   wait_until 30 test -s port
