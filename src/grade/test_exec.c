@@ -170,8 +170,9 @@ struct played {
     const char *description;
     int describe_code, code;
     const char *answer;
-    bool timed_out, lacks_program;
+    bool timed_out, lacks_program, cut;
     char *input;
+    uint64_t timeout_ms; /* that it was given */
 };
 
 static int play(void *context, const struct grade_command *command,
@@ -181,6 +182,10 @@ static int play(void *context, const struct grade_command *command,
 
     (void)err;
     if (strstr(command->command, "--describe") != NULL) {
+        /* In a folder where nothing is the agent's, and not for long. */
+        assert_non_null(strstr(command->command, "cd / && exec "));
+        assert_int_equal(command->timeout_ms, EXEC_DESCRIBE_TIMEOUT_MS);
+        assert_int_equal(command->output_max_bytes, EXEC_DESCRIPTION_BYTES_MAX);
         buf_append(&ret->out, "/w\0/t\0\0", 7);
         buf_text_append(&ret->out, played->description);
         ret->exit_code = played->describe_code;
@@ -189,10 +194,13 @@ static int play(void *context, const struct grade_command *command,
         buf_text_append(&ret->out, played->lacks_program ? "jq" : "");
     } else {
         assert_non_null(command->input);
+        assert_int_equal(command->output_max_bytes, EXEC_ANSWER_BYTES_MAX);
+        played->timeout_ms = command->timeout_ms;
         free(played->input);
         played->input = str_ndup(command->input, command->input_bytes);
         ret->exit_code = played->code;
         ret->timed_out = played->timed_out;
+        ret->out_cut = played->cut;
         buf_text_append(&ret->out, played->answer);
     }
     return 0;
@@ -234,6 +242,10 @@ static void the_programs_fault_is_never_the_agents(void **state)
          true,
          true,
          "it ran longer than 5 s"},
+        {{.description = DESCRIPTION, .answer = "{\"score\":1}", .cut = true},
+         true,
+         true,
+         "it printed more than 11 bytes"},
         {{.description = DESCRIPTION, .answer = "score: 1"}, true, true, "it printed no JSON"},
         {{.description = DESCRIPTION, .answer = "{\"score\":2}"}, true, true, "score: "},
     };
@@ -255,8 +267,25 @@ static void the_programs_fault_is_never_the_agents(void **state)
         assert_int_equal(verdict.caused_by_agent, cases[i].by_agent);
         if (strstr(verdict.details, cases[i].details) == NULL)
             fail_msg("'%s' expected in '%s'", cases[i].details, verdict.details);
+        assert_true(played.input == NULL || played.timeout_ms == input.command_timeout_ms);
         free(played.input);
     }
+}
+
+static void a_timeout_of_its_own_wins(void **state)
+{
+    (void)state;
+    struct played played = {.description = DESCRIPTION, .answer = "{\"score\":1}"};
+    struct grade_workspace workspace = {.context = &played, .run = play};
+    struct grade_input input = {.workspace = &workspace, .command_timeout_ms = 5000};
+    scoped(json_freep) json_t *params = test_json("{\"program\":\"g\",\"timeout\":0.5}");
+    struct criterion criterion = {.kind = CRITERION_EXEC, .params = params};
+    scoped(verdict_done) struct verdict verdict = {0};
+
+    assert_int_equal(criterion_types[CRITERION_EXEC].evaluate(&criterion, &input, &verdict, NULL),
+                     0);
+    assert_int_equal(played.timeout_ms, 501);
+    free(played.input);
 }
 
 int main(void)
@@ -269,6 +298,7 @@ int main(void)
         cmocka_unit_test(writes_a_request),
         cmocka_unit_test(names_a_program_to_the_shell),
         cmocka_unit_test(the_programs_fault_is_never_the_agents),
+        cmocka_unit_test(a_timeout_of_its_own_wins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

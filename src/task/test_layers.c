@@ -315,6 +315,29 @@ static void the_digest_of_the_configuration_covers_the_script(void **state)
                         task_digest(after, TASK_DIGEST_PUBLIC));
 }
 
+static void the_digest_of_the_graders_covers_a_criterions_program(void **state)
+{
+    (void)state;
+    static const struct task_overrides none;
+    static const char text[] =
+        HEAD PROMPT NOP "success_criteria: [{type: 'exec:judge.sh', description: d}]\n";
+    scoped(mem_freep) char *found = NULL, *again = NULL, *path = path_join(folder, "judge.sh");
+
+    test_write(folder, "judge.sh", "one");
+    assert_int_equal(chmod(path, 0755), 0);
+    scoped(task_freep) struct task *before = parse(text, &none, &found);
+
+    test_write(folder, "judge.sh", "two");
+    assert_int_equal(chmod(path, 0755), 0);
+    scoped(task_freep) struct task *after = parse(text, &none, &again);
+
+    assert_string_equal(found, "");
+    assert_string_not_equal(task_digest(before, TASK_DIGEST_GRADERS),
+                            task_digest(after, TASK_DIGEST_GRADERS));
+    assert_string_equal(task_digest(before, TASK_DIGEST_PUBLIC),
+                        task_digest(after, TASK_DIGEST_PUBLIC));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +350,7 @@ int main(void)
         cmocka_unit_test(no_path_of_the_private_half_is_in_the_agents_environment),
         cmocka_unit_test(the_digests_tell_what_changed),
         cmocka_unit_test(the_digest_of_the_configuration_covers_the_script),
+        cmocka_unit_test(the_digest_of_the_graders_covers_a_criterions_program),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

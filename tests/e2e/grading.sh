@@ -82,6 +82,67 @@ case_a_reference_that_changes_meanwhile_is_an_error() {
   [[ $(trial .graded_with.reference t 00 again) == sha256:* ]] || fail "no digest is on record"
 }
 
+change() { # TEXT: of the staged copy
+  chmod u+w "$(head -n 1 staged)"
+  echo "$1" >"$(head -n 1 staged)"
+}
+
+# Ends what waits with the mark, once it is there.
+release() { # MARK
+  local pid
+  wait_until 30 has_mark "$1"
+  for pid in $(pids_of_mark "$1"); do kill "$pid"; done
+}
+
+case_each_moment_of_a_change_is_seen() {
+  local answer agents graders
+  answer=answer-$(new_mark) agents=$(new_mark) graders=$(new_mark)
+  mkdir -p suite/t/reference
+  echo right >"suite/t/reference/$answer"
+
+  # While the agent works: no grader runs. This one would be seen, as the control below shows.
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(command_criterion "sleep $graders; true") \
+    script_task t <<<$'#!/bin/sh\nsleep '"$agents; true"
+  start_cb run suite --suite-root suite --run-dir before --quiet
+  wait_until 30 has_mark "$agents"
+  staged_answer "$answer"
+  change wrong
+  release "$agents"
+  while kill -0 "$started" 2>/dev/null; do no_mark "$graders" || fail "a grader runs over what was changed"; done
+  finish_cb
+  expect_status 3
+  [[ $(trial .error t 00 before) == *'ReferenceTampered: '* ]] || fail "before: $(trial .error t 00 before)"
+
+  # While graders work, and undone before they end.
+  start_cb run suite --suite-root suite --run-dir undone --quiet
+  release "$agents"
+  wait_until 30 has_mark "$graders"
+  staged_answer "$answer"
+  change wrong
+  change right
+  release "$graders"
+  finish_cb
+  expect_status 3
+  [[ $(trial .error t 00 undone) == *'ReferenceTampered: '* ]] || fail "undone: $(trial .error t 00 undone)"
+
+  # The control, and after the verdict: while another trial of the run still works.
+  script_task u <<<$'#!/bin/sh\ntouch done.txt; sleep '"$agents; true"
+  TASK_MORE='reference: {directory: reference}' TASK_CRITERIA=$(command_criterion 'true') script_task t <<<$'#!/bin/sh'
+  start_cb run suite --suite-root suite --run-dir none --quiet
+  release "$agents"
+  finish_cb
+  expect_status 0
+  start_cb run suite --suite-root suite --run-dir after --quiet
+  wait_until 30 has_mark "$agents"
+  staged_answer "$answer"
+  change wrong
+  release "$agents"
+  finish_cb
+  expect_status 3
+  expect_trial .status SUCCESS t 00 after
+  expect_text err 'ReferenceTampered: '
+}
+
 case_another_reference_is_refused_unless_it_is_meant() {
   mkdir -p suite/t/reference
   echo right >suite/t/reference/answer
@@ -182,4 +243,4 @@ case_a_pipe_in_a_run_directory_is_not_waited_for() {
   expect_text err 'left nothing to look at: artifacts.tar'
 }
 
-main a_pipe_in_a_run_directory_is_not_waited_for a_program_that_the_agent_was_to_write_is_not_the_graders repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user files_are_compared_with_the_reference:user
+main a_pipe_in_a_run_directory_is_not_waited_for a_program_that_the_agent_was_to_write_is_not_the_graders repeated_gradings_that_differ_are_unstable another_reference_is_refused_unless_it_is_meant:user a_reference_that_changes_meanwhile_is_an_error:user each_moment_of_a_change_is_seen files_are_compared_with_the_reference:user
