@@ -109,11 +109,28 @@ void testing_remove(const char *path)
     ASSERT(fd >= 0 && fs_remove_tree(fd, path_base(path), &err) == 0);
 }
 
+static bool write_own(const char *path, const char *text)
+{
+    scoped(fd_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+/* A user namespace without ids of its own cannot own a file of a tmpfs. */
+static bool unshare_mounts(void)
+{
+    scoped(mem_freep) char *users = str_format("%u %u 1\n", geteuid(), geteuid());
+    scoped(mem_freep) char *groups = str_format("%u %u 1\n", getegid(), getegid());
+
+    if (geteuid() == 0)
+        return unshare(CLONE_NEWNS) == 0;
+    return unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 && write_own("/proc/self/uid_map", users) &&
+           write_own("/proc/self/setgroups", "deny") && write_own("/proc/self/gid_map", groups);
+}
+
 static int mount_small_disk(const char *path)
 {
-    int flags = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
-
-    if (unshare(flags) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+    if (!unshare_mounts() || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("tmpfs", path, "tmpfs", 0, "size=64k,mode=0700") < 0)
         return TESTING_NO_MOUNTS;
     return 0;
