@@ -71,6 +71,22 @@ void buf_format(struct buf *buf, const char *fmt, ...)
     va_end(args);
 }
 
+void buf_base64(struct buf *buf, const void *bytes, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *from = bytes;
+
+    for (size_t i = 0; i < size; i += 3) {
+        size_t given = size_min(3, size - i);
+        uint32_t bits = (uint32_t)from[i] << 16;
+
+        bits |= given > 1 ? (uint32_t)from[i + 1] << 8 : 0;
+        bits |= given > 2 ? (uint32_t)from[i + 2] : 0;
+        for (size_t j = 0; j < 4; j++)
+            buf_char(buf, j <= given ? digits[bits >> (18 - 6 * j) & 63] : '=');
+    }
+}
+
 void buf_clear(struct buf *buf)
 {
     buf->size_bytes = 0;

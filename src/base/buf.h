@@ -27,6 +27,8 @@ void buf_char(struct buf *buf, char c) nonnull(1);
 void buf_format(struct buf *buf, const char *fmt, ...) printf_like(2, 3);
 void buf_vformat(struct buf *buf, const char *fmt, va_list args)
     __attribute__((format(printf, 2, 0)));
+/* RFC 4648, with padding, in one line. */
+void buf_base64(struct buf *buf, const void *bytes, size_t size) nonnull(1);
 /* Back to empty, memory and cap kept. */
 void buf_clear(struct buf *buf) nonnull(1);
 /* The text, "" when nothing was appended. The buf owns it. */

@@ -311,9 +311,31 @@ static void the_level_says_what_is_logged(void **state)
     log_set_level(before);
 }
 
+static void encodes_bytes_as_base64(void **state)
+{
+    (void)state;
+    /* RFC 4648, section 10; and a byte above 127. */
+    static const char *const pairs[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"},
+                                           {"\xff\xfe", "//4="}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+        scoped(buf_done) struct buf buf = {0};
+
+        buf_base64(&buf, pairs[i][0], strlen(pairs[i][0]));
+        assert_string_equal(buf_text(&buf), pairs[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encodes_bytes_as_base64),
         cmocka_unit_test(a_buf_is_a_string_after_every_call),
         cmocka_unit_test(a_buf_keeps_what_fits_below_its_cap),
         cmocka_unit_test(a_buf_grows_to_any_size),

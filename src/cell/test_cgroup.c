@@ -139,8 +139,8 @@ static void counts_memory_and_ends_of_each_cell_anew(void **state)
     assert_int_equal(run_inside(leaf, touch_memory), 0);
     cgroup_measure(&cgroups, leaf, &usage);
     assert_int_equal(usage.oom_kills, 0);
-    /* A sanitizer's shadow is an eighth more. */
-    assert_in_range(usage.memory_peak_bytes, (uint64_t)64 << 20, (uint64_t)80 << 20);
+    /* A sanitizer's shadow is an eighth more, valgrind's a third. */
+    assert_in_range(usage.memory_peak_bytes, (uint64_t)64 << 20, (uint64_t)96 << 20);
     cgroup_give(&cgroups, leaf);
     leaf = take_leaf(0, 0);
     cgroup_measure(&cgroups, leaf, &usage);

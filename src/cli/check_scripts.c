@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 #define DEPTH_MAX 16
-#define LINE_CHARS 76
+#define LINE_BYTES 57 /* of base64 that fill 76 columns */
 
 /* --- the reference -----------------------------------------------------------------------------*/
 
@@ -142,29 +142,12 @@ static void append_quoted(struct buf *buf, const char *text)
     buf_char(buf, '\'');
 }
 
-static void append_base64(struct buf *buf, const unsigned char *bytes, size_t size)
+static void append_base64(struct buf *buf, const char *bytes, size_t size)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t line = 0;
-
-    for (size_t i = 0; i < size; i += 3) {
-        unsigned group = (unsigned)bytes[i] << 16;
-
-        if (i + 1 < size)
-            group |= (unsigned)bytes[i + 1] << 8;
-        if (i + 2 < size)
-            group |= bytes[i + 2];
-        buf_char(buf, digits[group >> 18]);
-        buf_char(buf, digits[group >> 12 & 63]);
-        buf_char(buf, i + 1 < size ? digits[group >> 6 & 63] : '=');
-        buf_char(buf, i + 2 < size ? digits[group & 63] : '=');
-        line += 4;
-        if (line >= LINE_CHARS) {
-            buf_char(buf, '\n');
-            line = 0;
-        }
+    for (size_t i = 0; i < size; i += LINE_BYTES) {
+        buf_base64(buf, bytes + i, size_min(LINE_BYTES, size - i));
+        buf_char(buf, '\n');
     }
-    buf_char(buf, '\n');
 }
 
 static void append_file(struct buf *buf, const struct reference_file *file, const struct buf *bytes)
@@ -176,7 +159,7 @@ static void append_file(struct buf *buf, const struct reference_file *file, cons
     buf_text_append(buf, "\nbase64 -d >\"$REFERENCE_DIR\"/");
     append_quoted(buf, file->path);
     buf_text_append(buf, " <<'END-OF-FILE'\n");
-    append_base64(buf, (const unsigned char *)buf_text(bytes), bytes->size_bytes);
+    append_base64(buf, buf_text(bytes), bytes->size_bytes);
     buf_text_append(buf, "END-OF-FILE\n");
     if (file->is_executable) {
         buf_text_append(buf, "chmod +x \"$REFERENCE_DIR\"/");

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/print.h"
+#include "report/html.h"
 #include "report/report.h"
 #include "run/run_open.h"
 
@@ -9,7 +10,8 @@ struct values {
     const char *format, *colour;
 };
 
-static const char *const formats[] = {"terminal", "markdown", "junit", "json", NULL};
+static const char *const formats[] = {"terminal", "markdown", "html", "junit",
+                                      "json",     "jsonl",    "csv",  NULL};
 
 static const struct cli_option rows[] = {
     {.kind = OPTION_FLAG,
@@ -22,7 +24,7 @@ static const struct cli_option rows[] = {
      .value = "FORMAT",
      .offset = offsetof(struct values, format),
      .choices = formats,
-     .help = "terminal, markdown, junit or json"},
+     .help = "terminal, markdown, html, junit, json, jsonl or csv"},
     {.kind = OPTION_TEXT,
      .long_name = "color",
      .value = "WHEN",
@@ -47,8 +49,20 @@ static void write_report(struct buf *text, const struct values *values,
         scoped(json_freep) json_t *json = report_json(trials, run_dir_id(run));
 
         report_json_write(text, json);
+    } else if (str_equal(values->format, "jsonl")) {
+        report_jsonl(text, trials);
+    } else if (str_equal(values->format, "csv")) {
+        report_csv(text, trials);
     } else if (str_equal(values->format, "markdown")) {
         report_markdown(text, trials, &options);
+    } else if (str_equal(values->format, "html")) {
+        const json_t *facts = run_dir_run(run);
+        struct html_run page = {.run_id = run_dir_id(run),
+                                .version = json_get_text(facts, "version"),
+                                .started = json_get_text(facts, "started"),
+                                .run_path = run_dir_path(run)};
+
+        report_html(text, trials, &page);
     } else if (str_equal(values->format, "junit")) {
         report_junit(text, trials, run_dir_id(run));
     } else {

@@ -12,6 +12,7 @@
 #include "cli/run_screen.h"
 #include "cli/task_flags.h"
 #include "cli/version.h"
+#include "report/html.h"
 #include "report/report.h"
 #include "run/host_watch.h"
 #include "run/run.h"
@@ -20,13 +21,13 @@
 #include "task/task_public.h"
 
 /* Places that the command line may name, in the order of session_options.claims. */
-enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN };
+enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN, CLAIM_HTML, CLAIM_COUNT };
 
 struct values {
     struct task_flags tasks;
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
     const char *verify_host, *allow_tier;
-    const char *run_dir, *resume, *junit, *markdown, *colour, *min_pass_rate, *max_errors;
+    const char *run_dir, *resume, *junit, *markdown, *html, *colour, *min_pass_rate, *max_errors;
     bool trust_host_steps, preflight, json, no_progress, allow_empty, fail_fast, retry_errors,
         rerun_failed;
 };
@@ -111,6 +112,11 @@ struct values {
          .value = "FILE",                                                                          \
          .offset = offsetof(struct values, markdown),                                              \
          .help = "write a Markdown summary, too"},                                                 \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "html",                                                                      \
+         .value = "FILE",                                                                          \
+         .offset = offsetof(struct values, html),                                                  \
+         .help = "write the run as one web page, too"},                                            \
         {.kind = OPTION_FLAG,                                                                      \
          .long_name = "json",                                                                      \
          .offset = offsetof(struct values, json),                                                  \
@@ -204,6 +210,11 @@ static int check_flags(const struct values *values, struct error **err)
     return 0;
 }
 
+static struct claim_place report_place(const char *path)
+{
+    return (struct claim_place){CLAIM_FILE, path != NULL ? path : "/dev/null"};
+}
+
 static int open_session(struct job *job, struct error **err)
 {
     const struct values *values = job->values;
@@ -214,11 +225,11 @@ static int open_session(struct job *job, struct error **err)
         .claims =
             {
                 [CLAIM_RUN] = {CLAIM_DIR, job->run_path},
-                [CLAIM_JUNIT] = {CLAIM_FILE, values->junit != NULL ? values->junit : "/dev/null"},
-                [CLAIM_MARKDOWN] = {CLAIM_FILE,
-                                    values->markdown != NULL ? values->markdown : "/dev/null"},
+                [CLAIM_JUNIT] = report_place(values->junit),
+                [CLAIM_MARKDOWN] = report_place(values->markdown),
+                [CLAIM_HTML] = report_place(values->html),
             },
-        .claim_count = 3,
+        .claim_count = CLAIM_COUNT,
     };
 
     return session_open(&options, &job->session, err);
@@ -313,6 +324,14 @@ static int write_reports(struct job *job, const char *run_id, const struct run_t
 
         report_markdown(&text, trials, &options);
         r = write_file(job, CLAIM_MARKDOWN, values->markdown, &text, err);
+    }
+    buf_clear(&text);
+    if (r == 0 && values->html != NULL) {
+        struct html_run page = {
+            .run_id = run_id, .version = CLOSEDBOOK_VERSION, .run_path = job->run_path};
+
+        report_html(&text, trials, &page);
+        r = write_file(job, CLAIM_HTML, values->html, &text, err);
     }
     return r;
 }
@@ -469,6 +488,8 @@ static int work(const struct arguments *arguments, bool grading, struct error **
         r = check_report(job.values->junit, err);
     if (r == 0)
         r = check_report(job.values->markdown, err);
+    if (r == 0)
+        r = check_report(job.values->html, err);
     return r < 0 ? r : run_trials(&job, dir_fd, err);
 }
 

@@ -83,23 +83,40 @@ static void escape_rune(struct buf *buf, uint32_t rune)
 }
 
 /* Outside ASCII a JSON text has only strings, so an escape is right wherever it stands. */
+static void escape_text(struct buf *buf, const struct buf *text)
+{
+    for (size_t i = 0; i < text->size_bytes;) {
+        scoped(buf_done) struct buf quoted = {0};
+        uint32_t rune = 0;
+        size_t n = utf8_next(text->data + i, text->size_bytes - i, &rune);
+
+        ASSERT(n > 0);
+        if (n > 1)
+            term_quote(&quoted, text->data + i, n, TERM_LINES);
+        if (n > 1 && quoted.data[0] == '\\')
+            escape_rune(buf, rune);
+        else
+            buf_append(buf, text->data + i, n);
+        i += n;
+    }
+}
+
 void report_json_write(struct buf *buf, const json_t *value)
 {
     scoped(buf_done) struct buf text = {0};
 
     json_write_pretty(&text, value);
-    for (size_t i = 0; i < text.size_bytes;) {
-        scoped(buf_done) struct buf quoted = {0};
-        uint32_t rune = 0;
-        size_t n = utf8_next(text.data + i, text.size_bytes - i, &rune);
+    escape_text(buf, &text);
+}
 
-        ASSERT(n > 0);
-        if (n > 1)
-            term_quote(&quoted, text.data + i, n, TERM_LINES);
-        if (n > 1 && quoted.data[0] == '\\')
-            escape_rune(buf, rune);
-        else
-            buf_append(buf, text.data + i, n);
-        i += n;
+void report_jsonl(struct buf *buf, const struct run_trials *trials)
+{
+    for (size_t i = 0; i < trials->count; i++) {
+        scoped(json_freep) json_t *trial = trial_json(&trials->records[i], trials->paths[i]);
+        scoped(buf_done) struct buf text = {0};
+
+        json_write_line(&text, trial);
+        buf_char(&text, '\n');
+        escape_text(buf, &text);
     }
 }

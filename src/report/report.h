@@ -47,6 +47,13 @@ void report_junit(struct buf *buf, const struct run_trials *trials, const char *
     nonnull(1, 2, 3);
 /* {"schema": "closedbook/report/1", ...}, docs/formats/run.md; new reference. */
 json_t *report_json(const struct run_trials *trials, const char *run_id) nonnull(1, 2);
+/* The trials of report_json(), one a line, escaped likewise. */
+void report_jsonl(struct buf *buf, const struct run_trials *trials) nonnull(1, 2);
+/*
+ * RFC 4180, a header line, one line a trial; docs/formats/run.md has the columns. A text that a
+ * spreadsheet would take for a formula has a ' before it.
+ */
+void report_csv(struct buf *buf, const struct run_trials *trials) nonnull(1, 2);
 /* Pretty JSON in which characters that a terminal must not get raw stand as \uXXXX; same value. */
 void report_json_write(struct buf *buf, const json_t *value) nonnull(1, 2);
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "record/testing.h"
+#include "report/html.h"
 #include "report/progress.h"
 #include "report/report.h"
 #include "report/samples.h"
@@ -365,6 +366,18 @@ static void no_writer_passes_a_raw_byte_on(void **state)
     assert_clean("junit", &junit);
     report_json_write(&text, json);
     assert_clean("json", &text);
+    buf_clear(&text);
+    report_jsonl(&text, &trials);
+    assert_clean("jsonl", &text);
+    buf_clear(&text);
+    report_csv(&text, &trials);
+    /* A line ends as RFC 4180 says. */
+    for (char *end = text.data; (end = strstr(end, "\r\n")) != NULL;)
+        *end = ' ';
+    assert_clean("csv", &text);
+    buf_clear(&text);
+    report_html(&text, &trials, &(struct html_run){HOSTILE, HOSTILE, HOSTILE, HOSTILE});
+    assert_clean("html", &text);
 }
 
 static void no_progress_line_passes_a_raw_byte_on(void **state)

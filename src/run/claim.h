@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "run/identity.h"
 
-#define CLAIMS_MAX 4
+#define CLAIMS_MAX 8
 
 enum claim_kind {
     CLAIM_DIR,  /* made with its parents, 0700; an existing one is opened */

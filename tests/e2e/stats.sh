@@ -16,7 +16,8 @@ E2
 
 case_says_which_run_is_better() {
   suite 9
-  cb run suite --suite-root suite --run-dir one --quiet
+  cb run suite --suite-root suite --run-dir one --quiet --html page.html
+  [[ $(grep -c '<details class="trial"' page.html) == 10 ]] || fail "the page does not have ten trials"
   suite 1
   cb run suite --suite-root suite --run-dir two --quiet
   cb stats one
