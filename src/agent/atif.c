@@ -148,6 +148,11 @@ static void grow(struct growing *growing, const struct event *event)
     case EVENT_TOOL_RESULT:
         add_result(growing, event);
         break;
+    case EVENT_USER:
+        end_step(growing);
+        if (json_is_string(event->output))
+            (void)add_step(growing, "user", json_string_value(event->output));
+        break;
     case EVENT_RETRY:
     case EVENT_ERROR:
         note(growing, event);

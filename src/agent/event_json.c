@@ -17,6 +17,7 @@ static const char *const kind_names[EVENT_KIND_COUNT] = {
     [EVENT_USAGE] = "usage",
     [EVENT_RETRY] = "retry",
     [EVENT_ERROR] = "error",
+    [EVENT_USER] = "user",
     [EVENT_INVALID] = "invalid",
 };
 

@@ -57,7 +57,7 @@ static struct event *add(struct event_reader *reader, enum event_kind kind)
 static bool is_ours(enum event_kind kind)
 {
     return kind == EVENT_AGENT_START || kind == EVENT_AGENT_END || kind == EVENT_RETRY ||
-           kind == EVENT_ERROR || kind == EVENT_INVALID;
+           kind == EVENT_ERROR || kind == EVENT_USER || kind == EVENT_INVALID;
 }
 
 /* Takes the line as an event. Returns what is wrong with it otherwise. */

@@ -36,6 +36,7 @@ enum event_kind {
     EVENT_RETRY,       /* a CLI asks the model again; output: what it says about it. Not for agents
                           to write, as is EVENT_ERROR */
     EVENT_ERROR,       /* a CLI's own failure; output: the message */
+    EVENT_USER,        /* ours alone: what the user of a dialog said; output: the text */
     EVENT_INVALID,     /* a line that is no event; input is {reason, text}, text cut */
     EVENT_KIND_COUNT,
 };

@@ -18,15 +18,15 @@ static bool expand(const char *word, const char *prompt, struct buf *buf)
     return replaced;
 }
 
-static int expand_words(const struct task_public *task, struct agent_turn *turn, bool *ret_replaced,
-                        struct error **err)
+static int expand_words(const struct task_public *task, const char *prompt, struct agent_turn *turn,
+                        bool *ret_replaced, struct error **err)
 {
     size_t total = 0;
 
     for (size_t i = 0; i < task->agent.command.count; i++) {
         scoped(buf_done) struct buf word = {.max_bytes = AGENT_ARG_BYTES_MAX};
 
-        if (expand(task->agent.command.items[i], task->prompt, &word))
+        if (expand(task->agent.command.items[i], prompt, &word))
             *ret_replaced = true;
         total += word.size_bytes + 1;
         if (word.overflowed || total > CELL_ARGS_BYTES_MAX)
@@ -43,18 +43,18 @@ int exec_plan_turn(const struct task_public *task, const struct agent_place *pla
                    struct agent_turn *ret, struct error **err)
 {
     scoped(agent_turn_done) struct agent_turn turn = {0};
+    const char *prompt = place->prompt != NULL ? place->prompt : task->prompt;
     bool replaced = false;
 
-    (void)place;
     if (task->agent.command.count == 0 || task->agent.command.items[0][0] == '\0')
         return error_set(err, ERROR_TASK, "agent.command: no program given");
 
-    int r = expand_words(task, &turn, &replaced, err);
+    int r = expand_words(task, prompt, &turn, &replaced, err);
 
     if (r < 0)
         return r;
     if (!replaced)
-        turn.stdin_text = str_dup(task->prompt);
+        turn.stdin_text = str_dup(prompt);
     turn_offer_events(task, &turn);
     *ret = turn;
     turn = (struct agent_turn){0};

@@ -65,7 +65,7 @@ int script_plan_turn(const struct task_public *task, const struct agent_place *p
     turn.script_bytes = buf_take(&bytes);
     turn.script.bytes = turn.script_bytes;
     str_list_add(&turn.argv, AGENT_SCRIPT_PATH);
-    turn.stdin_text = str_dup(task->prompt);
+    turn.stdin_text = str_dup(place->prompt != NULL ? place->prompt : task->prompt);
     turn_offer_events(task, &turn);
     *ret = turn;
     return 0;

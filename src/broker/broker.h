@@ -109,6 +109,13 @@ struct broker_models {
 must_check int broker_models_open(int connection, const struct broker_models *models,
                                   struct error **err) nonnull(2);
 /*
+ * Another exchange of a dialog begins: max_turns counts anew, and the main thread is, besides what
+ * goes on with the one before, the first conversation that ends with this prompt: a client that
+ * resumes a session does not repeat it block for block. NULL: only tells the sums so far, as below.
+ */
+must_check int broker_models_next(int connection, const char *prompt, json_t **ret,
+                                  struct error **err) nonnull(3);
+/*
  * Once the cell is gone. *ret: {requests, forwarded, refused, unheard (connections without a
  * request), turns, aside (calls of other conversations), usage or null, cost_microusd or null,
  * model or null, stopped_by: a budget or null, recorded: whether wire.jsonl is whole}.

@@ -260,6 +260,21 @@ int broker_models_open(int connection, const struct broker_models *models, struc
     return say(connection, &words, &reply, NULL, err);
 }
 
+int broker_models_next(int connection, const char *prompt, json_t **ret, struct error **err)
+{
+    scoped(json_freep) json_t *text = json_object();
+    scoped(fd_closep) int fd = -1;
+
+    json_put(text, "prompt", json_text_or_null(prompt));
+    int r = seal_json("prompt", text, &fd, err);
+
+    if (r < 0)
+        return r;
+    const struct words words = {BROKER_MODELS_NEXT, &fd, 1};
+
+    return say_for_json(connection, &words, ret, err);
+}
+
 int broker_models_close(int connection, json_t **ret, struct error **err)
 {
     const struct words words = {BROKER_MODELS_END, NULL, 0};

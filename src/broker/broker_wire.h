@@ -24,7 +24,8 @@ enum broker_kind {
     BROKER_ASK,
     BROKER_FACTS,
     BROKER_MODELS,
-    BROKER_MODELS_END
+    BROKER_MODELS_END,
+    BROKER_MODELS_NEXT,
 };
 /* BROKER_OPEN brings three descriptors: the table as text, the listening socket, the log. */
 enum { BROKER_TABLE, BROKER_LISTENER, BROKER_LOG, BROKER_OPEN_FDS };

@@ -371,12 +371,11 @@ static void stop_daemon(struct proxy *proxy)
     proxy->daemon = NULL;
 }
 
-json_t *proxy_result(struct proxy *proxy)
+static json_t *totals_json(const struct proxy *proxy)
 {
     const struct proxy_totals *totals = &proxy->totals;
     json_t *result = json_object();
 
-    stop_daemon(proxy);
     json_put_int(result, "requests", (int64_t)totals->requests);
     json_put_int(result, "forwarded", (int64_t)totals->forwarded);
     json_put_int(result, "refused", (int64_t)totals->refused);
@@ -392,6 +391,27 @@ json_t *proxy_result(struct proxy *proxy)
     return result;
 }
 
+json_t *proxy_result(struct proxy *proxy)
+{
+    stop_daemon(proxy);
+    return totals_json(proxy);
+}
+
+json_t *proxy_next(struct proxy *proxy, const json_t *prompt)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    if (prompt == NULL)
+        return totals_json(proxy);
+    json_write_line(&text, prompt);
+    free(proxy->expects);
+    /* As it stands in a body, without its quotes. */
+    proxy->expects = text.size_bytes < 2 ? NULL : str_ndup(text.data + 1, text.size_bytes - 2);
+    proxy->turns_before = proxy->totals.turns;
+    proxy->aside_before = proxy->totals.aside;
+    return totals_json(proxy);
+}
+
 void proxy_free(struct proxy *proxy)
 {
     if (proxy == NULL)
@@ -402,6 +422,7 @@ void proxy_free(struct proxy *proxy)
     str_list_done(&proxy->models_allowed);
     json_decref(proxy->thread);
     free(proxy->placeholder);
+    free(proxy->expects);
     free(proxy->model);
     free(proxy);
 }

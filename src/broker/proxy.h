@@ -31,6 +31,8 @@ must_check int proxy_new(struct models *models, const json_t *spec, int listener
                          struct proxy **ret, struct error **err) nonnull(1, 2, 5);
 /* Ends what is under way, and says what was. NULL is fine. */
 json_t *proxy_result(struct proxy *proxy) nonnull(1);
+/* Another exchange of a dialog begins, as broker_models_next(); what was so far, as above. */
+json_t *proxy_next(struct proxy *proxy, const json_t *prompt) nonnull(1);
 void proxy_free(struct proxy *proxy);
 /* Of bodies that are being read. */
 size_t proxy_held_bytes(const struct proxy *proxy) nonnull(1);

@@ -53,10 +53,29 @@ static bool is_same(const json_t *thread, const json_t *list)
     return json_equal(thread, list) != 0; /* a call that its client made again */
 }
 
+#define LAST_ITEMS 3 /* clients put remarks of their own around what the user said */
+
+/* A conversation that had begun, with tools, and ends with what was to be said next. */
+static bool is_expected(const struct proxy *proxy, const json_t *body, const json_t *said)
+{
+    size_t count = json_array_size(said);
+
+    if (proxy->expects == NULL || count < 2 || json_array_size(json_object_get(body, "tools")) == 0)
+        return false;
+    for (size_t i = count > LAST_ITEMS ? count - LAST_ITEMS : 0; i < count; i++) {
+        scoped(buf_done) struct buf text = {0};
+
+        json_write_line(&text, json_array_get(said, i));
+        if (strstr(buf_text(&text), proxy->expects) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* The first conversation that has tools is the main one. */
 static bool is_of_main_thread(const struct proxy_request *request, const json_t *body)
 {
-    const struct proxy *proxy = request->proxy;
+    struct proxy *proxy = request->proxy;
     const json_t *list = json_object_get(body, list_key(request->path.api));
     scoped(json_freep) json_t *said = list == NULL ? NULL : bare(list);
 
@@ -64,7 +83,13 @@ static bool is_of_main_thread(const struct proxy_request *request, const json_t 
         return false;
     if (proxy->thread == NULL)
         return json_array_size(json_object_get(body, "tools")) > 0;
-    return extends(proxy->thread, said) || is_same(proxy->thread, said);
+    if (extends(proxy->thread, said) || is_same(proxy->thread, said))
+        return true;
+    if (!is_expected(proxy, body, said))
+        return false;
+    free(proxy->expects);
+    proxy->expects = NULL;
+    return true;
 }
 
 static uint64_t output_limit(const json_t *body)
@@ -120,12 +145,13 @@ const char *proxy_budget_check(struct proxy_request *request, const json_t *body
     bool has_price = price_find(models_prices(proxy->models), request->model, &price);
 
     if (proxy->stopped_by == NULL && request->is_main && limits->max_turns != 0 &&
-        proxy->totals.turns >= limits->max_turns)
+        proxy->totals.turns - proxy->turns_before >= limits->max_turns)
         proxy->stopped_by = "max_turns";
     /* Helpers of a CLI and its sub-agents ask besides; not without end, else who breaks its own
      * thread at each request has no limit at all. */
     if (proxy->stopped_by == NULL && !request->is_main && limits->max_turns != 0 &&
-        proxy->totals.aside >= ASIDE_FREE + limits->max_turns * ASIDE_PER_TURN)
+        proxy->totals.aside - proxy->aside_before >=
+            ASIDE_FREE + limits->max_turns * ASIDE_PER_TURN)
         proxy->stopped_by = "max_turns";
     if (proxy->stopped_by == NULL)
         proxy->stopped_by = tokens_used_up(proxy);

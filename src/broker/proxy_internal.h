@@ -40,9 +40,11 @@ struct proxy {
     unsigned in_flight_max;
     struct proxy_limits limits;
     struct proxy_totals totals;
-    const char *stopped_by; /* the budget that is used up; NULL */
-    json_t *thread;         /* the messages of the main thread, as far as they are known; NULL */
-    char *model;            /* as the endpoint called it last; NULL */
+    uint64_t turns_before, aside_before; /* of earlier exchanges of a dialog */
+    const char *stopped_by;              /* the budget that is used up; NULL */
+    char *expects;  /* what the main thread may end with besides, JSON without quotes; NULL */
+    json_t *thread; /* the messages of the main thread, as far as they are known; NULL */
+    char *model;    /* as the endpoint called it last; NULL */
     struct proxy_request *first;
 };
 

@@ -133,21 +133,46 @@ static int open_models(struct server *server, struct trial *trial, int *fds, siz
     return r;
 }
 
+static int tell_models(struct trial *trial, const json_t *result, struct error **err)
+{
+    scoped(fd_closep) int fd = -1;
+    int r = models_seal(result, &fd, err);
+
+    if (r == 0)
+        server_reply(trial, NULL, fd);
+    return r;
+}
+
 static int close_models(struct trial *trial, struct error **err)
 {
     scoped(json_freep) json_t *result = NULL;
-    scoped(fd_closep) int fd = -1;
 
     if (trial->proxy == NULL)
         return error_set(err, ERROR_BUG, "no models are open");
     result = proxy_result(trial->proxy);
     proxy_free(trial->proxy);
     trial->proxy = NULL;
-    int r = models_seal(result, &fd, err);
+    return tell_models(trial, result, err);
+}
+
+static int next_exchange(struct trial *trial, const int *fds, size_t count, struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+    scoped(json_freep) json_t *spec = NULL;
+    scoped(json_freep) json_t *result = NULL;
+
+    if (count != 1 || trial->proxy == NULL)
+        return error_set(err, ERROR_BUG, "no models are open, or not one descriptor");
+    int r = fs_read_fd(fds[0], "the prompt", BROKER_TABLE_BYTES_MAX, &text, err);
 
     if (r == 0)
-        server_reply(trial, NULL, fd);
-    return r;
+        r = json_parse("the prompt", buf_text(&text), text.size_bytes, &spec, err);
+    if (r < 0)
+        return r;
+    const json_t *prompt = json_object_get(spec, "prompt");
+
+    result = proxy_next(trial->proxy, json_is_string(prompt) ? prompt : NULL);
+    return tell_models(trial, result, err);
 }
 
 static void obey_models(struct server *server, struct trial *trial, uint32_t kind, int *fds,
@@ -167,6 +192,8 @@ static void obey_models(struct server *server, struct trial *trial, uint32_t kin
         r = open_models(server, trial, fds, count, &problem);
     else if (kind == BROKER_MODELS_END)
         r = close_models(trial, &problem);
+    else if (kind == BROKER_MODELS_NEXT)
+        r = next_exchange(trial, fds, count, &problem);
     else
         r = tell_facts(server, trial, &problem);
     if (r < 0)

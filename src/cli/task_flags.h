@@ -11,7 +11,7 @@
 /* Embedded in a command's values as `tasks`. */
 struct task_flags {
     struct option_list only, tags, exclude_tags, variants, sets;
-    const char *agent, *model, *judge_model, *driver, *experiment, *suite_root;
+    const char *agent, *model, *judge_model, *simulator_model, *driver, *experiment, *suite_root;
     uint64_t sample, sample_per_stratum, seed;
     bool include_skipped, skip_later, strict;
 };
@@ -69,7 +69,9 @@ extern const char *const allow_tier_choices[];
          .long_name = "agent",                                                                     \
          .value = "TYPE[:ARG]",                                                                    \
          .offset = offsetof(type, tasks.agent),                                                    \
-         .help = "the agent: script:FILE, exec:CMD, nop, oracle, none"},                           \
+         .help = "the agent: script:FILE, exec:CMD, claude-code, codex, gemini, opencode, pi, "    \
+                 "nop, oracle "                                                                    \
+                 "(the reference) or none"},                                                       \
         {.kind = OPTION_TEXT,                                                                      \
          .short_name = 'm',                                                                        \
          .long_name = "model",                                                                     \
@@ -81,6 +83,11 @@ extern const char *const allow_tier_choices[];
          .value = "[ROUTE/]NAME",                                                                  \
          .offset = offsetof(type, tasks.judge_model),                                              \
          .help = "the model of all judges, whatever they name"},                                   \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "simulator-model",                                                           \
+         .value = "[ROUTE/]NAME",                                                                  \
+         .offset = offsetof(type, tasks.simulator_model),                                          \
+         .help = "the model that plays the users of dialogs"},                                     \
         {.kind = OPTION_TEXT,                                                                      \
          .long_name = "driver",                                                                    \
          .value = "DRIVER",                                                                        \

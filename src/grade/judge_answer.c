@@ -23,6 +23,7 @@ struct found {
     const char *detail;  /* what the endpoint calls it, borrowed; NULL */
     bool is_cut;         /* by the limit of tokens */
     size_t count;        /* of verdicts */
+    const char *tool;    /* that the model was to call */
 };
 
 static void found_done(struct found *found)
@@ -73,7 +74,7 @@ static void read_anthropic(const json_t *body, struct found *found)
         if (!is(item, "type", "tool_use"))
             continue;
         found->count++;
-        if (!is(item, "name", "verdict") && found->problem == NULL)
+        if (!is(item, "name", found->tool) && found->problem == NULL)
             found->problem = "the judge called a tool that it was not given";
         found->object = json_get_object(item, "input");
     }
@@ -247,8 +248,26 @@ static void check_verdict(const json_t *verdict, struct judge_answer *answer)
     answer->rationale = cut_text(rationale, JUDGE_RATIONALE_BYTES_MAX);
 }
 
-static void read_verdict(enum judge_api api, const struct found *found, struct judge_answer *answer)
+/* {message} and nothing else, with something in it. */
+static void check_reply(const json_t *reply, struct judge_answer *answer)
 {
+    const json_t *message = json_object_get(reply, "message");
+
+    if (!json_is_object(reply) || !json_is_string(message) || json_object_size(reply) != 1)
+        fail(answer, "the answer is not one message", NULL);
+    else if (json_string_value(message)[strspn(json_string_value(message), " \t\r\n")] == '\0')
+        fail(answer, "the message is empty", NULL);
+    if (answer->problem != NULL)
+        return;
+    answer->is_verdict = true;
+    answer->rationale = cut_text(message, JUDGE_RATIONALE_BYTES_MAX);
+}
+
+static void read_verdict(enum judge_api api, enum judge_shape shape, const struct found *found,
+                         struct judge_answer *answer)
+{
+    void (*check)(const json_t *given, struct judge_answer *answer) =
+        shape == JUDGE_REPLY ? check_reply : check_verdict;
     scoped(json_freep) json_t *parsed = NULL;
 
     if (found->problem != NULL)
@@ -262,8 +281,13 @@ static void read_verdict(enum judge_api api, const struct found *found, struct j
                                                   found->text.size_bytes, &parsed, NULL) < 0)
         fail(answer, "the verdict is not JSON", NULL);
     else
-        check_verdict(api == JUDGE_ANTHROPIC ? found->object : parsed, answer);
+        check(api == JUDGE_ANTHROPIC ? found->object : parsed, answer);
 }
+
+struct answer_bytes {
+    const char *bytes;
+    size_t size;
+};
 
 /* It is an answer of that API, as far as its frame goes. */
 static bool holds_words(enum judge_api api, const json_t *body)
@@ -279,11 +303,11 @@ static bool holds_words(enum judge_api api, const json_t *body)
            (api == JUDGE_GEMINI && json_get_object(body, "promptFeedback") != NULL);
 }
 
-void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
-                        struct judge_answer *ret)
+static void parse(enum judge_api api, enum judge_shape shape, const struct answer_bytes *given,
+                  struct judge_answer *ret)
 {
     scoped(json_freep) json_t *body = NULL;
-    scoped(found_done) struct found found = {0};
+    scoped(found_done) struct found found = {.tool = shape == JUDGE_REPLY ? "reply" : "verdict"};
     static void (*const readers[JUDGE_API_COUNT])(const json_t *body, struct found *found) = {
         [JUDGE_ANTHROPIC] = read_anthropic,
         [JUDGE_RESPONSES] = read_responses,
@@ -293,11 +317,11 @@ void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
 
     ASSERT(api < JUDGE_API_COUNT);
     *ret = (struct judge_answer){0};
-    if (size > JUDGE_ANSWER_BYTES_MAX) {
+    if (given->size > JUDGE_ANSWER_BYTES_MAX) {
         fail(ret, "the answer is too large", NULL);
         return;
     }
-    if (json_parse("answer", bytes, size, &body, NULL) < 0 || !json_is_object(body)) {
+    if (json_parse("answer", given->bytes, given->size, &body, NULL) < 0 || !json_is_object(body)) {
         fail(ret, "the answer is no JSON object", NULL);
         return;
     }
@@ -306,8 +330,19 @@ void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
     ret->model = model == NULL ? NULL : str_ndup(model, strnlen(model, 200));
     ret->has_usage = read_usage(api, body, &ret->usage);
     readers[api](body, &found);
-    read_verdict(api, &found, ret);
+    read_verdict(api, shape, &found, ret);
     ret->is_models_doing = !ret->is_verdict && !found.is_cut && holds_words(api, body);
+}
+
+void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
+                        struct judge_answer *ret)
+{
+    parse(api, JUDGE_VERDICT, &(struct answer_bytes){bytes, size}, ret);
+}
+
+void judge_reply_parse(enum judge_api api, const char *bytes, size_t size, struct judge_answer *ret)
+{
+    parse(api, JUDGE_REPLY, &(struct answer_bytes){bytes, size}, ret);
 }
 
 /* --- refusals --------------------------------------------------------------------------------- */

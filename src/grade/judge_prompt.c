@@ -158,6 +158,8 @@ void judge_prompt_dialog(struct buf *text, const char *task_prompt, const struct
     for (size_t i = 0; i < events->count; i++) {
         if (events->events[i].kind == EVENT_TEXT)
             append_value(text, "agent: ", events->events[i].output, max_chars);
+        else if (events->events[i].kind == EVENT_USER)
+            append_value(text, "user: ", events->events[i].output, max_chars);
     }
 }
 

@@ -40,18 +40,28 @@ static json_t *typed(const char *type)
     return object;
 }
 
+static const struct shape {
+    const char *name, *description; /* of the tool, or the schema */
+    const char *properties[3][2];   /* name and type; ends with NULL */
+} shapes[] = {
+    [JUDGE_VERDICT] = {"verdict",
+                       "Report the verdict",
+                       {{"score", "number"}, {"rationale", "string"}}},
+    [JUDGE_REPLY] = {"reply", "Say this to the assistant", {{"message", "string"}}},
+};
+
 /* Strict modes want every property required and no further one. */
-static json_t *verdict_schema(void)
+static json_t *answer_schema(const struct shape *shape)
 {
     json_t *schema = typed("object");
     json_t *properties = json_object();
     json_t *required = json_array();
 
-    json_put(properties, "score", typed("number"));
-    json_put(properties, "rationale", typed("string"));
+    for (size_t i = 0; shape->properties[i][0] != NULL; i++) {
+        json_put(properties, shape->properties[i][0], typed(shape->properties[i][1]));
+        json_push(required, text(shape->properties[i][0]));
+    }
     json_put(schema, "properties", properties);
-    json_push(required, text("score"));
-    json_push(required, text("rationale"));
     json_put(schema, "required", required);
     json_put_bool(schema, "additionalProperties", false);
     return schema;
@@ -88,6 +98,7 @@ static json_t *anthropic(const struct judge_question *question)
     json_t *told = typed("text");
     json_t *tool = json_object();
     json_t *choice = typed("tool");
+    const struct shape *shape = &shapes[question->shape];
 
     json_put_text(body, "model", question->model);
     json_put_int(body, "max_tokens", (int64_t)question->max_tokens);
@@ -95,12 +106,12 @@ static json_t *anthropic(const struct judge_question *question)
     json_put(told, "text", text(question->instructions));
     json_put(body, "system", list_of(told));
     json_put(body, "messages", list_of(message("user", question->user)));
-    json_put_text(tool, "name", "verdict");
-    json_put_text(tool, "description", "Report the verdict");
-    json_put(tool, "input_schema", verdict_schema());
+    json_put_text(tool, "name", shape->name);
+    json_put_text(tool, "description", shape->description);
+    json_put(tool, "input_schema", answer_schema(shape));
     json_put_bool(tool, "strict", true);
     json_put(body, "tools", list_of(tool));
-    json_put_text(choice, "name", "verdict");
+    json_put_text(choice, "name", shape->name);
     json_put_bool(choice, "disable_parallel_tool_use", true);
     json_put(body, "tool_choice", choice);
     return body;
@@ -115,10 +126,12 @@ static json_t *developer_and_user(const struct judge_question *question)
 }
 
 /* What both call it, to hold the answer to our schema. */
-static void put_verdict_schema(json_t *object)
+static void put_answer_schema(json_t *object, const struct judge_question *question)
 {
-    json_put_text(object, "name", "verdict");
-    json_put(object, "schema", verdict_schema());
+    const struct shape *shape = &shapes[question->shape];
+
+    json_put_text(object, "name", shape->name);
+    json_put(object, "schema", answer_schema(shape));
     json_put_bool(object, "strict", true);
 }
 
@@ -131,7 +144,7 @@ static json_t *responses(const struct judge_question *question)
     json_put_text(body, "model", question->model);
     put_temperature(body, question);
     json_put(body, "input", developer_and_user(question));
-    put_verdict_schema(format);
+    put_answer_schema(format, question);
     json_put(wrapper, "format", format);
     json_put(body, "text", wrapper);
     json_put_int(body, "max_output_tokens", (int64_t)question->max_tokens);
@@ -148,7 +161,7 @@ static json_t *chat(const struct judge_question *question)
     json_put_text(body, "model", question->model);
     put_temperature(body, question);
     json_put(body, "messages", developer_and_user(question));
-    put_verdict_schema(schema);
+    put_answer_schema(schema, question);
     json_put(format, "json_schema", schema);
     json_put(body, "response_format", format);
     json_put_int(body, "max_completion_tokens", (int64_t)question->max_tokens);
@@ -175,7 +188,7 @@ static json_t *gemini(const struct judge_question *question)
     json_put(body, "systemInstruction", turn(question->instructions));
     put_temperature(config, question);
     json_put_text(config, "responseMimeType", "application/json");
-    json_put(config, "responseJsonSchema", verdict_schema());
+    json_put(config, "responseJsonSchema", answer_schema(&shapes[question->shape]));
     json_put_int(config, "maxOutputTokens", (int64_t)question->max_tokens);
     json_put(body, "generationConfig", config);
     return body;

@@ -26,8 +26,15 @@ enum judge_api {
 const char *judge_api_name(enum judge_api api); /* "openai-chat" */
 must_check bool judge_api_parse(const char *name, enum judge_api *ret) nonnull(1, 2);
 
+/* What the model is made to answer with. */
+enum judge_shape {
+    JUDGE_VERDICT, /* {score, rationale} */
+    JUDGE_REPLY,   /* {message}: the words of a simulated user */
+};
+
 struct judge_question {
     enum judge_api api;
+    enum judge_shape shape;
     const char *model, *instructions, *user;
     uint64_t max_tokens;
     bool has_temperature;
@@ -59,5 +66,9 @@ void judge_answer_done(struct judge_answer *answer) nonnull(1);
 /* Reads the body of an answer with status 200. */
 void judge_answer_parse(enum judge_api api, const char *bytes, size_t size,
                         struct judge_answer *ret) nonnull(2, 4);
+/* The same of a JUDGE_REPLY: is_verdict says that rationale holds the message, and there is no
+ * score. */
+void judge_reply_parse(enum judge_api api, const char *bytes, size_t size, struct judge_answer *ret)
+    nonnull(2, 4);
 /* What the body of a refusal says, in one line, at most JUDGE_PROBLEM_BYTES_MAX; owned. */
 char *judge_refusal_text(const char *bytes, size_t size) malloc_like nonnull(1);

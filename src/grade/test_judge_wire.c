@@ -254,6 +254,51 @@ static void takes_nothing_else_for_a_verdict(void **state)
     }
 }
 
+/* Of a simulated user: asked for a message, and nothing but one is taken. */
+static void a_reply_is_a_message_and_nothing_else(void **state)
+{
+    (void)state;
+#define REPLY(input)                                                                               \
+    "{\"content\":[{\"type\":\"tool_use\",\"name\":\"reply\",\"input\":" input                     \
+    "}],\"stop_reason\":\"tool_use\"}"
+    static const struct {
+        enum judge_api api;
+        const char *body, *message, *problem;
+    } cases[] = {
+        {JUDGE_ANTHROPIC, REPLY("{\"message\":\"go on\"}"), "go on", NULL},
+        {JUDGE_ANTHROPIC, REPLY("{\"message\":\" \\n\"}"), NULL, "the message is empty"},
+        {JUDGE_ANTHROPIC, REPLY("{\"message\":\"a\",\"score\":1}"), NULL, "not one message"},
+        {JUDGE_ANTHROPIC, ANTHROPIC("tool_use", TOOL("{\"message\":\"a\"}")), NULL,
+         "a tool that it was not given"},
+        {JUDGE_CHAT,
+         "{\"choices\":[{\"finish_reason\":\"stop\",\"message\":{\"content\":"
+         "\"{\\\"message\\\":\\\"x\\\"}\"}}]}",
+         "x", NULL},
+        {JUDGE_CHAT, "{\"choices\":[{\"finish_reason\":\"stop\",\"message\":{\"content\":\"x\"}}]}",
+         NULL, "is not JSON"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(judge_answer_done) struct judge_answer answer = {0};
+
+        judge_reply_parse(cases[i].api, cases[i].body, strlen(cases[i].body), &answer);
+        if (cases[i].problem == NULL)
+            assert_string_equal(answer.rationale, cases[i].message);
+        else if (answer.is_verdict || strstr(answer.problem, cases[i].problem) == NULL)
+            fail_msg("%s: %s", cases[i].body, answer.is_verdict ? "taken" : answer.problem);
+    }
+    for (enum judge_api api = 0; api < JUDGE_API_COUNT; api++) {
+        const struct judge_question question = {
+            .api = api, .shape = JUDGE_REPLY, .model = "m", .instructions = "i", .user = "u"};
+        scoped(json_freep) json_t *body = judge_question_json(&question);
+        scoped(buf_done) struct buf text = {0};
+
+        json_write_line(&text, body);
+        assert_non_null(strstr(buf_text(&text), "\"message\""));
+        assert_null(strstr(buf_text(&text), "score"));
+    }
+}
+
 static void cuts_a_rationale_that_is_endless(void **state)
 {
     (void)state;
@@ -320,6 +365,7 @@ int main(void)
         cmocka_unit_test(sends_no_temperature_to_those_who_refuse_it),
         cmocka_unit_test(reads_the_verdict_and_the_usage_of_each_api),
         cmocka_unit_test(takes_nothing_else_for_a_verdict),
+        cmocka_unit_test(a_reply_is_a_message_and_nothing_else),
         cmocka_unit_test(cuts_a_rationale_that_is_endless),
         cmocka_unit_test(reads_no_answer_that_is_too_large),
         cmocka_unit_test(says_in_one_text_what_an_endpoint_refused),

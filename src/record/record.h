@@ -117,6 +117,7 @@ struct trial_record {
     struct {
         double stage, launch, agent, kill, collect, grade, total;
     } timing_ms;
+    json_t *dialog;      /* with a simulated user, see trial.md; NULL: there was none */
     json_t *mocks;       /* of recorded programs, see trial.md; NULL: the task has none */
     json_t *graded_with; /* digests of what graders read, see trial.md; NULL: nothing */
     json_t *steps;       /* list of pre_run and post_run steps that ran, see trial.md; NULL: none */

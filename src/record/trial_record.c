@@ -112,10 +112,18 @@ void trial_record_done(struct trial_record *record)
         record->artifacts.digest,
     };
     json_t *const values[] = {
-        record->usage,        record->cell.limits,       record->view.layers,
-        record->view.systems, record->artifacts.refused, record->lineage,
-        record->digests,      record->cell.used,         record->steps,
-        record->mocks,        record->graded_with,
+        record->usage,
+        record->cell.limits,
+        record->view.layers,
+        record->view.systems,
+        record->artifacts.refused,
+        record->lineage,
+        record->digests,
+        record->cell.used,
+        record->steps,
+        record->dialog,
+        record->mocks,
+        record->graded_with,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

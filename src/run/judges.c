@@ -3,19 +3,26 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "collect/manifest.h"
+#include "run/dialog.h"
 #include "run/judges_internal.h"
 #include "run/prices_text.h"
 #include "task/task_public.h"
 
 #define JUDGE_ATTEMPTS_MAX 5
 
-bool judges_are_needed(const struct task_private *task)
+/* Whether a model judges; a simulated user is another matter. */
+static bool has_judges(const struct task_private *task)
 {
     for (size_t i = 0; i < task->criterion_count; i++) {
         if (task->criteria[i].kind == CRITERION_LLM_JUDGE)
             return true;
     }
     return false;
+}
+
+bool judges_are_needed(const struct task_private *task)
+{
+    return has_judges(task) || dialog_needs_model(task);
 }
 
 /* As the criterion finds it. */
@@ -40,12 +47,16 @@ int judges_check(const struct task_private *task, const json_t *facts, struct er
             return error_wrap(err, r, "task '%s', criterion '%s'", task->task_id,
                               criterion->description);
     }
-    return 0;
+    if (!dialog_needs_model(task))
+        return 0;
+    scoped(judge_route_done) struct judge_route route = {0};
+    int r = judge_route_pick(facts, dialog_model(task), &route, err);
+
+    return r < 0 ? error_wrap(err, r, "task '%s', simulation", task->task_id) : 0;
 }
 
 struct judges {
     const struct trial_job *job;
-    json_t *facts;  /* of the broker; NULL: not asked yet */
     json_t *prices; /* owned */
     struct scrub *scrub;
     struct grade_judges callbacks;
@@ -53,21 +64,21 @@ struct judges {
 
 /* --- endpoints -------------------------------------------------------------------------------- */
 
-static int find_route(void *context, const char *model, struct judge_route *ret, struct error **err)
+int judges_route(const struct trial_job *job, const char *model, struct judge_route *ret,
+                 struct error **err)
 {
-    struct judges *judges = context;
-    int r = 0;
+    scoped(json_freep) json_t *facts = NULL;
 
-    if (judges->job->judges_fd < 0)
+    if (job->judges_fd < 0)
         return error_set(err, ERROR_BUG, "no broker for judges was started");
-    if (judges->facts == NULL)
-        r = broker_facts(judges->job->judges_fd, &judges->facts, err);
-    return r < 0 ? r : judge_route_pick(judges->facts, model, ret, err);
+    int r = broker_facts(job->judges_fd, &facts, err);
+
+    return r < 0 ? r : judge_route_pick(facts, model, ret, err);
 }
 
-static int ask(void *context, const struct judge_call *call, json_t **ret, struct error **err)
+int judges_ask(const struct trial_job *job, const struct judge_call *call, json_t **ret,
+               struct error **err)
 {
-    const struct judges *judges = context;
     scoped(str_list_done) struct str_list headers = {0};
     const struct broker_question question = {
         .route = call->route->name,
@@ -82,7 +93,26 @@ static int ask(void *context, const struct judge_call *call, json_t **ret, struc
     str_list_add(&headers, "Content-Type: application/json");
     if (call->route->api == JUDGE_ANTHROPIC)
         str_list_add(&headers, "anthropic-version: 2023-06-01");
-    return broker_ask(judges->job->judges_fd, &question, ret, err);
+    return broker_ask(job->judges_fd, &question, ret, err);
+}
+
+int judges_prices(json_t **ret, struct error **err)
+{
+    return json_parse("prices.json", prices_text, strlen(prices_text), ret, err);
+}
+
+static int find_route(void *context, const char *model, struct judge_route *ret, struct error **err)
+{
+    const struct judges *judges = context;
+
+    return judges_route(judges->job, model, ret, err);
+}
+
+static int ask(void *context, const struct judge_call *call, json_t **ret, struct error **err)
+{
+    const struct judges *judges = context;
+
+    return judges_ask(judges->job, call, ret, err);
 }
 
 /* --- the reference ---------------------------------------------------------------------------- */
@@ -135,13 +165,13 @@ int judges_open(const struct trial_job *job, struct judges **ret, struct error *
 
     task_split(job->task, &public_half, &private_half);
     *ret = NULL;
-    if (!judges_are_needed(private_half))
+    if (!has_judges(private_half))
         return 0;
     scoped(judges_freep) struct judges *judges = mem_new(1, sizeof(*judges));
 
     judges->job = job;
     judges->scrub = scrub_new();
-    int r = json_parse("prices.json", prices_text, strlen(prices_text), &judges->prices, err);
+    int r = judges_prices(&judges->prices, err);
 
     if (r < 0)
         return r;
@@ -165,7 +195,6 @@ void judges_free(struct judges *judges)
 {
     if (judges == NULL)
         return;
-    json_decref(judges->facts);
     json_decref(judges->prices);
     scrub_free(judges->scrub);
     free(judges);

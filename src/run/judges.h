@@ -10,7 +10,7 @@
 #include "run/trial.h"
 #include "task/task_private.h"
 
-/* Whether a criterion of the task is judged by a model. */
+/* Whether a criterion of the task is judged by a model, or a model plays its user. */
 bool judges_are_needed(const struct task_private *task) nonnull(1);
 /*
  * Whether every judge of the task can be asked, by what the broker says of its routes. ERROR_USER

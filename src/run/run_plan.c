@@ -138,6 +138,8 @@ static json_t *inputs_json(const struct run_plan *plan, const struct plan_inputs
     json_put(json, "model", json_text_or_null(overrides->model));
     if (overrides->judge_model != NULL)
         json_put_text(json, "judge_model", overrides->judge_model);
+    if (overrides->simulator_model != NULL)
+        json_put_text(json, "simulator_model", overrides->simulator_model);
     json_put(json, "driver", json_text_or_null(overrides->driver));
     json_put(json, "experiment", experiment_json(overrides->experiment));
     json_put(json, "suite_root", json_text_or_null(overrides->suite_root));

@@ -9,7 +9,9 @@
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "run/agent_output.h"
 #include "run/agent_program.h"
+#include "run/dialog.h"
 #include "run/limits.h"
 #include "run/mocks.h"
 #include "run/mocks_sealed.h"
@@ -20,60 +22,6 @@
 #include "stage/plugins.h"
 #include "task/task_public.h"
 #include "task/tokens.h"
-
-#define CUT_MARK "\n[closedbook: output cut here, limit reached]\n"
-
-/* The pipes of one agent: ours to read, the cell's to write. Index 3 carries event lines. */
-struct agent_pipes {
-    int read[4], write[4];
-};
-
-static void pipes_init(struct agent_pipes *pipes)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(pipes->read); i++)
-        pipes->read[i] = pipes->write[i] = -1;
-}
-
-static void pipes_done(struct agent_pipes *pipes)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(pipes->read); i++) {
-        fd_closep(&pipes->read[i]);
-        fd_closep(&pipes->write[i]);
-    }
-}
-
-static void pipes_close_write(struct agent_pipes *pipes)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(pipes->write); i++)
-        fd_closep(&pipes->write[i]);
-}
-
-static int pipes_open(struct agent_pipes *pipes, const struct agent_turn *turn, struct error **err)
-{
-    for (size_t i = 1; i < ARRAY_SIZE(pipes->read); i++) {
-        int ends[2];
-
-        if (i == 3 && !turn->events_on_fd3)
-            continue;
-        if (pipe2(ends, O_CLOEXEC) != 0)
-            return error_errno(err, errno, "cannot make a pipe");
-        pipes->read[i] = ends[0];
-        pipes->write[i] = ends[1];
-    }
-    if (turn->stdin_text == NULL)
-        return 0;
-    return fs_memfd("prompt", turn->stdin_text, strlen(turn->stdin_text), &pipes->write[0], err);
-}
-
-static void feed_events(void *context, const char *bytes, size_t size)
-{
-    event_reader_feed(context, bytes, size);
-}
-
-static void feed_stream(void *context, const char *bytes, size_t size)
-{
-    stream_feed(context, bytes, size);
-}
 
 static int add_text(const struct cell_text *text, struct cell_spec *spec, struct error **err)
 {
@@ -150,8 +98,9 @@ static int start_in_order(const struct trial_job *job, struct trial_record *reco
     task_split(job->task, &half, &private_half);
     bool has_services = half->service_count > 0 && command.argv != NULL;
 
+    /* With one it would end when that does; in a dialog others follow. */
     if (command.argv == NULL || has_services || steps_are_in_agent(job) ||
-        view_mock_tools(job->view) >= 0 || wire_is_on(job))
+        view_mock_tools(job->view) >= 0 || wire_is_on(job) || private_half->simulation != NULL)
         spec->command = (struct cell_command){0};
     int r = cell_start(job->monitor, spec, &run->cell, err);
 
@@ -170,15 +119,39 @@ static int start_in_order(const struct trial_job *job, struct trial_record *reco
     return cell_exec(run->cell, &command, &run->process, err);
 }
 
+/* The words, the whole environment and the pipes of a program of the agent's. Borrows env, too. */
+static struct cell_command command_of(const struct trial_job *job, const struct agent_run *run,
+                                      const struct agent_turn *turn,
+                                      const struct agent_pipes *pipes, struct str_list *env)
+{
+    struct cell_command command = {0};
+    scoped(str_list_done) struct str_list base = {0};
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(job->task, &public_half, &private_half);
+    view_env(job->view, CELL_AGENT, &base, &command.cwd);
+    limits_env(&public_half->limits, &base);
+    agent_env_merge(&base, &turn->env, env);
+    mocks_on_path(public_half, env);
+    if (wire_is_on(job))
+        wire_env(job, run->placeholder, env);
+    command.envp = (const char *const *)env->items;
+    if (turn->argv.count == 0)
+        return command;
+    command.argv = (const char *const *)turn->argv.items;
+    for (size_t i = 0; i < AGENT_PIPES; i++)
+        command.fds[i] = pipes->write[i];
+    command.fd_count = turn->events_on_fd3 ? 4 : 3;
+    return command;
+}
+
 static int start_cell(const struct trial_job *job, struct trial_record *record,
                       const struct agent_turn *turn, const struct agent_pipes *pipes,
                       struct agent_run *run, struct error **err)
 {
-    scoped(str_list_done) struct str_list base = {0};
     scoped(str_list_done) struct str_list env = {0};
     scoped(str_list_done) struct str_list targets = {0};
-    const struct task_public *public_half = NULL;
-    const struct task_private *private_half = NULL;
     struct cell_spec spec = {.role = CELL_AGENT, .etc_fd = -1};
     int r = view_fill_cell(job->view, job->monitor, CELL_AGENT, &spec, err);
 
@@ -190,82 +163,41 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
         r = add_script(turn, &targets, &spec, err);
     if (r < 0)
         return r;
-    task_split(job->task, &public_half, &private_half);
-    view_env(job->view, CELL_AGENT, &base, &spec.command.cwd);
     if (run->before != NULL)
         spec.workspace = (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP,
                                                  .keep_cell_id = cell_id(run->before)};
-    limits_env(&public_half->limits, &base);
-    agent_env_merge(&base, &turn->env, &env);
-    mocks_on_path(public_half, &env);
-    if (wire_is_on(job))
-        wire_env(job, run->placeholder, &env);
-    spec.command.envp = (const char *const *)env.items;
-    if (turn->argv.count > 0) {
-        spec.command.argv = (const char *const *)turn->argv.items;
-        for (size_t i = 0; i < ARRAY_SIZE(pipes->write); i++)
-            spec.command.fds[i] = pipes->write[i];
-        spec.command.fd_count = turn->events_on_fd3 ? 4 : 3;
-    }
+    spec.command = command_of(job, run, turn, pipes, &env);
     return start_in_order(job, record, &spec, run, err);
 }
 
-/* The earlier of turn and task timeout; *ret_name says which. 0: none. */
-static uint64_t deadline_of(const struct task_limits *limits, uint64_t start_ns,
-                            const char **ret_name)
+/* Another program of the agent's, in its living cell. */
+static int start_again(const struct trial_job *job, const struct agent_turn *turn,
+                       const struct agent_pipes *pipes, struct agent_run *run, struct error **err)
 {
-    uint64_t turn_ms = limits->turn_timeout_ms;
-    uint64_t task_ms = limits->task_timeout_ms;
-    bool turn_first = turn_ms != 0 && (task_ms == 0 || turn_ms < task_ms);
-    uint64_t ms = turn_first ? turn_ms : task_ms;
+    scoped(str_list_done) struct str_list env = {0};
+    const struct cell_command command = command_of(job, run, turn, pipes, &env);
 
-    *ret_name = turn_first ? "turn_timeout" : "task_timeout";
-    return ms == 0 ? 0 : start_ns + ms * 1000000u;
+    return cell_exec(run->cell, &command, &run->process, err);
 }
 
-static int save_output(int dir_fd, const char *name, const struct buf *buf, uint64_t seen,
-                       struct error **err)
-{
-    scoped(buf_done) struct buf whole = {0};
-
-    if (seen == 0)
-        return 0;
-    buf_append(&whole, buf->data, buf->size_bytes);
-    if (seen > buf->size_bytes)
-        buf_text_append(&whole, CUT_MARK);
-    return fs_write_atomic(
-        dir_fd, name, &(struct fs_content){whole.data, whole.size_bytes, 0600, FS_NO_SYNC}, err);
-}
-
-struct agent_output {
-    struct buf out, err;
-    struct cell_capture captures[3];
+/* Two clocks: of the program at hand, and of the agent as a whole. */
+struct agent_clock {
+    uint64_t start_ns, turn_ns; /* clock_ns() when they began */
 };
 
-static void output_init(struct agent_output *output, const struct trial_job *job,
-                        struct agent_pipes *pipes, struct event_reader *reader,
-                        struct stream *stream)
+/* The earlier of turn and task timeout; *ret_name says which. 0: none. */
+static uint64_t deadline_of(const struct task_limits *limits, const struct agent_clock *clock,
+                            const char **ret_name)
 {
-    const struct task_public *public_half = NULL;
-    const struct task_private *private_half = NULL;
+    uint64_t turn_ns = clock->turn_ns + limits->turn_timeout_ms * 1000000u;
+    uint64_t task_ns = clock->start_ns + limits->task_timeout_ms * 1000000u;
+    bool turn_first =
+        limits->turn_timeout_ms != 0 && (limits->task_timeout_ms == 0 || turn_ns < task_ns);
 
-    task_split(job->task, &public_half, &private_half);
-    output->out.max_bytes = output->err.max_bytes = (size_t)public_half->limits.max_output_mb << 20;
-    output->captures[0] = (struct cell_capture){.fd = pipes->read[1], .buf = &output->out};
-    if (stream != NULL) {
-        output->captures[0].on_bytes = feed_stream;
-        output->captures[0].context = stream;
-    }
-    output->captures[1] = (struct cell_capture){.fd = pipes->read[2], .buf = &output->err};
-    output->captures[2] =
-        (struct cell_capture){.fd = pipes->read[3], .on_bytes = feed_events, .context = reader};
-}
-
-/* cell_wait() closes what reached its end and says so in the captures. */
-static void output_sync(const struct agent_output *output, struct agent_pipes *pipes)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(output->captures); i++)
-        pipes->read[i + 1] = output->captures[i].fd;
+    *ret_name = turn_first ? "turn_timeout" : "task_timeout";
+    if (turn_first)
+        return turn_ns;
+    return limits->task_timeout_ms == 0 ? 0 : task_ns;
 }
 
 static void note_end(struct trial_record *record, enum cell_wait_result end,
@@ -277,6 +209,7 @@ static void note_end(struct trial_record *record, enum cell_wait_result end,
         why = status->term_signal != 0 ? "signal" : "exit";
     if (end == CELL_STOPPED)
         why = "interrupt";
+    free(record->agent.stopped_by);
     record->agent.stopped_by = str_dup(why);
     if (end == CELL_EXITED) {
         record->agent.exit_code = status->term_signal != 0 ? -1 : status->exit_code;
@@ -296,31 +229,39 @@ static void note_used(struct trial_record *record, enum cell_wait_result end,
     record->agent.stopped_by = str_dup("oom");
 }
 
-static int wait_agent(const struct trial_job *job, struct trial_record *record,
-                      struct agent_run *run, struct agent_output *output, struct error **err)
+/* Until the program at hand has ended, or its time. */
+static int wait_program(const struct trial_job *job, struct trial_record *record,
+                        struct agent_run *run, struct agent_output *output,
+                        enum cell_wait_result *ret, struct error **err)
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
     const char *deadline_name = NULL;
-    enum cell_wait_result end = CELL_EXITED;
     struct cell_exit status = {0};
-    struct cell_receipt receipt = {0};
-    uint64_t start_ns = clock_ns();
+    const struct agent_clock clock = {run->start_ns, clock_ns()};
 
     task_split(job->task, &public_half, &private_half);
 
-    uint64_t deadline_ns = deadline_of(&public_half->limits, start_ns, &deadline_name);
+    uint64_t deadline_ns = deadline_of(&public_half->limits, &clock, &deadline_name);
     int r = cell_wait(run->cell, run->process,
-                      &(struct cell_patience){output->captures, 3, deadline_ns, job->stop}, &end,
+                      &(struct cell_patience){output->captures, 3, deadline_ns, job->stop}, ret,
                       &status, err);
 
-    if (r == 0) {
-        note_end(record, end, &status, deadline_name);
-        run->interrupted = end == CELL_STOPPED;
-        record->agent.duration_ms = (clock_ns() - start_ns) / 1000000u;
-        record->timing_ms.agent = ns_to_ms(clock_ns() - start_ns);
-        r = cell_end(run->cell, &receipt, err);
-    }
+    if (r < 0)
+        return r;
+    note_end(record, *ret, &status, deadline_name);
+    run->interrupted = *ret == CELL_STOPPED;
+    record->timing_ms.agent += ns_to_ms(clock_ns() - clock.turn_ns);
+    record->agent.duration_ms = (uint64_t)record->timing_ms.agent;
+    return 0;
+}
+
+static int end_cell(const struct trial_job *job, struct trial_record *record, struct agent_run *run,
+                    enum cell_wait_result end, struct error **err)
+{
+    struct cell_receipt receipt = {0};
+    int r = cell_end(run->cell, &receipt, err);
+
     if (r < 0)
         return r;
     /* Before the broker's word, which outranks a want of memory. */
@@ -361,16 +302,10 @@ static int save_agent(const struct trial_job *job, struct trial_record *record,
                       struct agent_run *run, const struct agent_output *output, struct error **err)
 {
     scoped(buf_done) struct buf lines = {0};
-    const struct cell_capture *captures = output->captures;
-    int r = save_output(job->dir_fd, "agent.stdout", &output->out, captures[0].bytes_seen, err);
+    int r = agent_output_save(job->dir_fd, output, record, err);
 
-    if (r == 0)
-        r = save_output(job->dir_fd, "agent.stderr", &output->err, captures[1].bytes_seen, err);
     if (r < 0)
         return r;
-    record->agent.output_bytes = captures[0].bytes_seen + captures[1].bytes_seen;
-    record->agent.output_cut = captures[0].bytes_seen > output->out.size_bytes ||
-                               captures[1].bytes_seen > output->err.size_bytes;
     if (!wire_is_on(job)) /* else the wire has said */
         record->agent.turns = event_log_turns(&run->events);
     record->agent.tool_calls = event_log_tool_calls(&run->events);
@@ -379,12 +314,6 @@ static int save_agent(const struct trial_job *job, struct trial_record *record,
                         &(struct fs_content){buf_text(&lines), lines.size_bytes, 0600, FS_NO_SYNC},
                         err);
     return r < 0 ? r : save_trajectory(job, record, &run->events, err);
-}
-
-static void output_done(struct agent_output *output)
-{
-    buf_done(&output->out);
-    buf_done(&output->err);
 }
 
 /* An agent that cannot even be started is the task's mistake, not something that it did. */
@@ -400,67 +329,6 @@ static int start_failed(const struct trial_job *job, const struct error *problem
                : error_set(err, code == ERROR_AGENT ? ERROR_TASK : code, "agent cell: %s%s",
                            error_message(problem),
                            lacks_shell ? " (the cell's root has no /bin/sh)" : "");
-}
-
-static int run_program(const struct trial_job *job, struct trial_record *record,
-                       const struct agent_turn *turn, struct agent_run *run, struct error **err)
-{
-    scoped(pipes_done) struct agent_pipes pipes;
-    uint64_t start_ns = clock_ns();
-
-    pipes_init(&pipes);
-
-    int r = pipes_open(&pipes, turn, err);
-
-    scoped(error_freep) struct error *problem = NULL;
-
-    if (r < 0)
-        return r;
-    if (start_cell(job, record, turn, &pipes, run, &problem) < 0)
-        return start_failed(job, problem, err);
-    pipes_close_write(&pipes);
-    record->timing_ms.launch = ns_to_ms(clock_ns() - start_ns);
-
-    scoped(event_reader_freep) struct event_reader *reader =
-        event_reader_new(&run->events, EVENT_SELF_REPORTED, clock_ns());
-    scoped(output_done) struct agent_output output = {0};
-
-    run->stream = agent_program_stream(job, &run->events);
-    output_init(&output, job, &pipes, reader, run->stream);
-    r = wait_agent(job, record, run, &output, err);
-    output_sync(&output, &pipes);
-    event_reader_end(reader);
-    if (r == 0 && run->stream != NULL)
-        r = agent_program_end(job, run, record, err);
-    if (r == 0)
-        r = save_agent(job, record, run, &output, err);
-    return r < 0 || run->stream == NULL ? r : agent_program_check(run, record, err);
-}
-
-/* A cell without a program: the workspace as staged, for agents that do nothing at all. */
-static int run_nothing(const struct trial_job *job, struct trial_record *record,
-                       const struct agent_turn *turn, struct agent_run *run, struct error **err)
-{
-    struct agent_pipes pipes;
-    struct cell_receipt receipt = {0};
-
-    pipes_init(&pipes);
-
-    int r = start_cell(job, record, turn, &pipes, run, err);
-
-    if (r == 0)
-        r = cell_end(run->cell, &receipt, err);
-    if (r == 0)
-        r = mocks_close(job, record, err);
-    if (r == 0)
-        r = wire_close(job, record, err);
-    if (r == 0)
-        r = mocks_sealed_close(job, run->mocks, record, err);
-    if (r < 0)
-        return error_wrap(err, r, "agent cell");
-    record->agent.stopped_by = str_dup("none");
-    return fs_write_atomic(job->dir_fd, "events.jsonl",
-                           &(struct fs_content){"", 0, 0600, FS_NO_SYNC}, err);
 }
 
 static void replace_in(char **text, const char *path)
@@ -495,6 +363,182 @@ static void plugin_folders(const struct trial_job *job, struct str_list *ret)
         str_list_add_take(ret, path_join(PLUGINS_PATH, names->items[i]));
 }
 
+/* prompt: NULL is the task's. A session that the program has told is gone on with. */
+static int plan_turn(const struct trial_job *job, const struct agent_run *run, const char *prompt,
+                     struct agent_turn *ret, struct error **err)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    scoped(str_list_done) struct str_list plugins = {0};
+
+    task_split(job->task, &public_half, &private_half);
+    const struct agent_adapter *adapter = agent_adapter_of(public_half->agent.type);
+
+    if (adapter == NULL)
+        return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
+    plugin_folders(job, &plugins);
+    int r = adapter->plan_turn(
+        public_half,
+        &(struct agent_place){.script_fd = job->script_fd,
+                              .install = job->install,
+                              .base_url = WIRE_URL,
+                              .plugins = &plugins,
+                              .prompt = prompt,
+                              .session = run->stream == NULL ? NULL : stream_session(run->stream),
+                              .key = run->placeholder},
+        ret, err);
+
+    if (r == 0)
+        resolve_inputs(job, ret);
+    return r;
+}
+
+/* --- a program, or one an exchange -------------------------------------------------------------
+ */
+
+/* In a dialog what a program printed is what it said, unless it told of that in events. */
+static void note_reply(struct agent_run *run, const struct agent_output *output,
+                       size_t events_before)
+{
+    const char *printed = buf_text(&output->out) + output->exchange;
+    size_t size = output->out.size_bytes - output->exchange;
+
+    for (size_t i = events_before; i < run->events.count; i++) {
+        if (run->events.events[i].kind == EVENT_TEXT)
+            return;
+    }
+    while (size > 0 && printed[size - 1] == '\n')
+        size--;
+    if (size == 0)
+        return;
+    struct event *event = event_log_add(&run->events, EVENT_TEXT, EVENT_SELF_REPORTED);
+
+    event->t_ms = (clock_ns() - run->start_ns) / 1000000;
+    event->output = json_text(printed, size_min(size, EVENT_LINE_BYTES_MAX));
+}
+
+/* *ret: what is said to the agent next; NULL: the dialog is over. */
+static int ask_user(const struct trial_job *job, const struct trial_record *record,
+                    struct agent_run *run, char **ret, struct error **err)
+{
+    struct dialog_exchange exchange = {0};
+    bool is_used_up = false;
+    int r = wire_used(job, &exchange.agent_tokens, &is_used_up, err);
+
+    if (r < 0)
+        return r;
+    exchange.has_failed = record->agent.exit_code != 0;
+    exchange.is_stopped = is_used_up || !str_equal(record->agent.stopped_by, "exit");
+    r = dialog_next(run->dialog, &exchange, &run->events, ret, err);
+    return r < 0 || *ret == NULL ? r : wire_next(job, *ret, err);
+}
+
+/* The exchanges after the first. */
+static int go_on(const struct trial_job *job, struct trial_record *record, struct agent_run *run,
+                 struct agent_output *output, enum cell_wait_result *end, struct error **err)
+{
+    size_t events_before = 0;
+
+    for (;;) {
+        scoped(agent_pipes_done) struct agent_pipes pipes;
+        scoped(agent_turn_done) struct agent_turn turn = {0};
+        scoped(mem_freep) char *said = NULL;
+
+        agent_pipes_init(&pipes);
+        if (run->stream != NULL)
+            stream_end(run->stream);
+        note_reply(run, output, events_before);
+        int r = ask_user(job, record, run, &said, err);
+
+        if (r < 0 || said == NULL)
+            return r;
+        events_before = run->events.count;
+        r = plan_turn(job, run, said, &turn, err);
+        if (r == 0)
+            r = agent_pipes_open(&pipes, &turn, err);
+        if (r == 0)
+            r = start_again(job, &turn, &pipes, run, err);
+        if (r < 0)
+            return r;
+        agent_pipes_close_write(&pipes);
+        agent_output_attach(output, &pipes);
+        r = wait_program(job, record, run, output, end, err);
+        agent_output_sync(output, &pipes);
+        if (r < 0)
+            return r;
+    }
+}
+
+static int run_program(const struct trial_job *job, struct trial_record *record,
+                       const struct agent_turn *turn, struct agent_run *run, struct error **err)
+{
+    scoped(agent_pipes_done) struct agent_pipes pipes;
+    scoped(error_freep) struct error *problem = NULL;
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    enum cell_wait_result end = CELL_EXITED;
+    uint64_t launch_ns = clock_ns();
+
+    task_split(job->task, &public_half, &private_half);
+    agent_pipes_init(&pipes);
+
+    int r = agent_pipes_open(&pipes, turn, err);
+
+    if (r < 0)
+        return r;
+    if (start_cell(job, record, turn, &pipes, run, &problem) < 0)
+        return start_failed(job, problem, err);
+    agent_pipes_close_write(&pipes);
+    record->timing_ms.launch = ns_to_ms(clock_ns() - launch_ns);
+    run->start_ns = clock_ns();
+
+    scoped(event_reader_freep) struct event_reader *reader =
+        event_reader_new(&run->events, EVENT_SELF_REPORTED, run->start_ns);
+    scoped(agent_output_done) struct agent_output output = {0};
+
+    run->stream = agent_program_stream(job, &run->events);
+    agent_output_init(&output, (size_t)public_half->limits.max_output_mb << 20, reader,
+                      run->stream);
+    agent_output_attach(&output, &pipes);
+    r = wait_program(job, record, run, &output, &end, err);
+    agent_output_sync(&output, &pipes);
+    if (r == 0 && run->dialog != NULL)
+        r = go_on(job, record, run, &output, &end, err);
+    if (r == 0)
+        r = end_cell(job, record, run, end, err);
+    if (r == 0 && run->stream != NULL)
+        r = agent_program_end(job, run, record, err);
+    if (r == 0)
+        r = save_agent(job, record, run, &output, err);
+    return r < 0 || run->stream == NULL ? r : agent_program_check(run, record, err);
+}
+
+/* A cell without a program: the workspace as staged, for agents that do nothing at all. */
+static int run_nothing(const struct trial_job *job, struct trial_record *record,
+                       const struct agent_turn *turn, struct agent_run *run, struct error **err)
+{
+    struct agent_pipes pipes;
+    struct cell_receipt receipt = {0};
+
+    agent_pipes_init(&pipes);
+
+    int r = start_cell(job, record, turn, &pipes, run, err);
+
+    if (r == 0)
+        r = cell_end(run->cell, &receipt, err);
+    if (r == 0)
+        r = mocks_close(job, record, err);
+    if (r == 0)
+        r = wire_close(job, record, err);
+    if (r == 0)
+        r = mocks_sealed_close(job, run->mocks, record, err);
+    if (r < 0)
+        return error_wrap(err, r, "agent cell");
+    record->agent.stopped_by = str_dup("none");
+    return fs_write_atomic(job->dir_fd, "events.jsonl",
+                           &(struct fs_content){"", 0, 0600, FS_NO_SYNC}, err);
+}
+
 int agent_run(const struct trial_job *job, struct trial_record *record, struct agent_run *ret,
               struct error **err)
 {
@@ -515,30 +559,22 @@ int agent_run(const struct trial_job *job, struct trial_record *record, struct a
                                        &(struct fs_content){"", 0, 0600, FS_NO_SYNC}, err);
     }
 
-    const struct agent_adapter *adapter = agent_adapter_of(public_half->agent.type);
     scoped(agent_turn_done) struct agent_turn turn = {0};
-
-    if (adapter == NULL)
-        return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
+    scoped(mem_freep) char *said = NULL;
 
     if (wire_is_on(job))
         ret->placeholder = random_hex(WIRE_KEY_BYTES);
-    scoped(str_list_done) struct str_list plugins = {0};
-
-    plugin_folders(job, &plugins);
-    r = adapter->plan_turn(public_half,
-                           &(struct agent_place){.script_fd = job->script_fd,
-                                                 .install = job->install,
-                                                 .base_url = WIRE_URL,
-                                                 .plugins = &plugins,
-                                                 .key = ret->placeholder},
-                           &turn, err);
-
-    if (r < 0)
-        return r;
-    resolve_inputs(job, &turn);
-    return turn.argv.count == 0 ? run_nothing(job, record, &turn, ret, err)
-                                : run_program(job, record, &turn, ret, err);
+    r = dialog_open(job, &ret->dialog, err);
+    if (r == 0 && ret->dialog != NULL)
+        r = dialog_begin(ret->dialog, &ret->events, &said, err);
+    if (r == 0)
+        r = plan_turn(job, ret, said, &turn, err);
+    if (r == 0)
+        r = turn.argv.count == 0 ? run_nothing(job, record, &turn, ret, err)
+                                 : run_program(job, record, &turn, ret, err);
+    if (ret->dialog != NULL)
+        record->dialog = dialog_json(ret->dialog);
+    return r;
 }
 
 void agent_run_done(struct agent_run *run)
@@ -547,6 +583,7 @@ void agent_run_done(struct agent_run *run)
     cell_free(run->cell);
     cell_free(run->before);
     free(run->placeholder);
+    dialog_free(run->dialog);
     stream_free(run->stream);
     wire_calls_done(&run->calls);
     event_log_done(&run->events);

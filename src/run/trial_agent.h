@@ -8,11 +8,13 @@
 #include "run/trial.h"
 
 struct agent_run {
-    char *placeholder;   /* the key of its broker; NULL: it has none */
-    struct cell *cell;   /* ended, workspace kept; the caller frees it */
-    uint32_t process;    /* the agent's program in it; 0: its first */
-    struct cell *mocks;  /* of sealed programs; NULL: none */
-    struct cell *before; /* the ended cell of pre_run, whose workspace the agent's took over */
+    char *placeholder;     /* the key of its broker; NULL: it has none */
+    struct cell *cell;     /* ended, workspace kept; the caller frees it */
+    uint32_t process;      /* the agent's program in it; 0: its first */
+    struct cell *mocks;    /* of sealed programs; NULL: none */
+    struct cell *before;   /* the ended cell of pre_run, whose workspace the agent's took over */
+    struct dialog *dialog; /* with a simulated user; NULL: the agent is asked once */
+    uint64_t start_ns;     /* clock_ns() when its first program had started */
     struct event_log events;
     struct stream *stream;   /* of what an agent program prints; NULL: it is none */
     struct wire_calls calls; /* of an agent program: what its model asked for */

@@ -109,8 +109,10 @@ static bool turns_are_used_up(const struct trial_job *job, const struct trial_re
     const struct task_private *private_half = NULL;
 
     task_split(job->task, &public_half, &private_half);
+    /* In a dialog the limit is of each exchange, and agent.turns of all. */
     return public_half->limits.max_turns > 0 &&
-           (record->agent.turns >= public_half->limits.max_turns ||
+           ((private_half->simulation == NULL &&
+             record->agent.turns >= public_half->limits.max_turns) ||
             str_equal(record->agent.stopped_by, "max_turns"));
 }
 

@@ -132,6 +132,34 @@ int wire_open(const struct trial_job *job, struct cell *cell, const char *key, s
     return broker_models_open(job->broker_fd, &models, err);
 }
 
+int wire_next(const struct trial_job *job, const char *prompt, struct error **err)
+{
+    scoped(json_freep) json_t *sums = NULL;
+
+    return wire_is_on(job) ? broker_models_next(job->broker_fd, prompt, &sums, err) : 0;
+}
+
+int wire_used(const struct trial_job *job, uint64_t *ret_tokens, bool *ret_stopped,
+              struct error **err)
+{
+    static const char *const keys[] = {"input_tokens", "cache_read_tokens", "cache_write_tokens",
+                                       "output_tokens"};
+    scoped(json_freep) json_t *sums = NULL;
+
+    *ret_tokens = 0;
+    *ret_stopped = false;
+    if (!wire_is_on(job))
+        return 0;
+    int r = broker_models_next(job->broker_fd, NULL, &sums, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        *ret_tokens += (uint64_t)json_get_int(json_get_object(sums, "usage"), keys[i], 0);
+    *ret_stopped = json_get_text(sums, "stopped_by") != NULL;
+    return 0;
+}
+
 static void note_attempts(struct trial_record *record, const json_t *result)
 {
     int64_t refused = json_get_int(result, "refused", 0),

@@ -37,6 +37,15 @@ void wire_env(const struct trial_job *job, const char *key, struct str_list *env
 /* In a live cell that runs nothing yet: from here on requests are answered. */
 must_check int wire_open(const struct trial_job *job, struct cell *cell, const char *key,
                          struct error **err) nonnull(1, 2);
+/*
+ * After an exchange of a dialog. *ret_tokens: what all models of the agent took and gave so far;
+ * *ret_stopped: a budget is used up, the dialog is over. Without a broker: 0 and false.
+ */
+must_check int wire_used(const struct trial_job *job, uint64_t *ret_tokens, bool *ret_stopped,
+                         struct error **err) nonnull(1, 2, 3);
+/* Before the next, which begins with that prompt. */
+must_check int wire_next(const struct trial_job *job, const char *prompt, struct error **err)
+    nonnull(1, 2);
 /* When the cell has ended: what was asked goes into the record. */
 must_check int wire_close(const struct trial_job *job, struct trial_record *record,
                           struct error **err) nonnull(1, 2);

@@ -310,6 +310,8 @@ static void read_judge(const struct build *build)
     const char *configured =
         build->suite->config == NULL ? NULL : config_judge(build->suite->config);
 
+    if (build->loader->overrides->simulator_model != NULL)
+        half->simulator_model = str_dup(build->loader->overrides->simulator_model);
     half->judge_forced = flag != NULL;
     if (flag != NULL || configured != NULL)
         half->judge_model = str_dup(flag != NULL ? flag : configured);
@@ -321,6 +323,7 @@ void build_private(struct build *build)
     read_criteria(build);
     read_judge(build);
     build_steps(build);
+    build_simulation(build);
     find_suite_variables(build);
     build_root(build, "grading", &build->task->private_half->root);
 }

@@ -46,6 +46,22 @@ static json_t *steps_json(const struct task_step *steps, size_t count)
     return array;
 }
 
+static json_t *simulation_json(const struct task_simulation *simulation)
+{
+    json_t *object = json_object();
+
+    json_put(object, "persona", json_text_or_null(simulation->persona));
+    json_put(object, "goal", json_text_or_null(simulation->goal));
+    put_list(object, "constraints", &simulation->constraints);
+    put_list(object, "script", &simulation->script);
+    json_put_text(object, "stop_token", simulation->stop_token);
+    json_put(object, "model", json_text_or_null(simulation->model));
+    json_put_int(object, "max_turns", simulation->max_turns);
+    json_put_int(object, "max_total_tokens", (int64_t)simulation->max_total_tokens);
+    json_put_bool(object, "share_description", simulation->share_description);
+    return object;
+}
+
 /* What the agent is given: the prompt's text and the sources as the files name them. */
 static json_t *public_json(const struct build *build)
 {
@@ -65,6 +81,8 @@ static json_t *public_json(const struct build *build)
         put_list(object, "mock_path_dirs", &half->mock_dirs);
     if (half->mocks_sealed)
         json_put_text(object, "mocks", "sealed");
+    if (secret->simulation != NULL)
+        json_put(object, "simulation", simulation_json(secret->simulation));
     if (secret->pre_run_count > 0)
         json_put(object, "pre_run", steps_json(secret->pre_run, secret->pre_run_count));
     return object;

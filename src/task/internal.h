@@ -217,6 +217,11 @@ void build_prompt(struct build *build) nonnull(1);
 void build_private(struct build *build) nonnull(1);
 void build_agent(struct build *build) nonnull(1);
 void build_steps(struct build *build) nonnull(1);
+/* After the agent's type. */
+void build_simulation(const struct build *build) nonnull(1);
+void task_simulation_free(struct task_simulation *simulation);
+/* simulation.enabled is true, wherever it is said. */
+bool build_is_dialog(const struct build *build) nonnull(1);
 /* After both halves. */
 void build_mocks(struct build *build) nonnull(1);
 /* After the private half, whose reference no plugin may lie in. */

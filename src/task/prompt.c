@@ -47,7 +47,7 @@ static const struct node *find_prompt(const struct node *fields, size_t *ret_whi
     return NULL;
 }
 
-/* Exactly one of the two fields, none for an agent that gets none. */
+/* Exactly one of the two fields, none for an agent that gets none; a simulated user may begin. */
 static void check_presence(const struct build *build, const struct node *first, size_t which)
 {
     const struct node *text = node_get(build->file, names[0]);
@@ -63,7 +63,7 @@ static void check_presence(const struct build *build, const struct node *first, 
                     text->mark.line);
     bool was_given = build_is_given(build, names[0]) || build_is_given(build, names[1]);
 
-    if (first == NULL && !needs_none && !was_given)
+    if (first == NULL && !needs_none && !was_given && !build_is_dialog(build))
         build_error(build, (struct mark){.origin = build->origin}, names[0],
                     "required: this or initial_prompt_file expected, found neither");
     if (first != NULL && no_agent)

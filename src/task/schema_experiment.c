@@ -79,7 +79,6 @@ const struct kinds mutation_kinds = {
         {.name = "simulation",                                                                     \
          .types = TYPE_BLOCK,                                                                      \
          .block = &simulation_block,                                                               \
-         .state = FIELD_LATER,                                                                     \
          .doc = "as in a task"},                                                                   \
         {.name = "checker_context",                                                                \
          .types = TYPE_MAP,                                                                        \

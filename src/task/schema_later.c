@@ -2,51 +2,6 @@
  */
 #include "task/schema.h"
 
-static const char *const check_choices[] = {"end_of_dialog", "every_turn", "both", NULL};
-static const struct field simulation_fields[] = {
-    {.name = "enabled", .types = TYPE_BOOL, .standard = "false", .doc = "whether there is one"},
-    {.name = "persona", .types = TYPE_TEXT, .doc = "who the user is"},
-    {.name = "goal", .types = TYPE_TEXT, .doc = "what the user wants"},
-    {.name = "constraints",
-     .types = TYPE_LIST,
-     .items = TYPE_TEXT,
-     .standard = "[]",
-     .doc = "what the user must keep to"},
-    {.name = "max_turns",
-     .types = TYPE_INT,
-     .flags = FIELD_RANGE,
-     .min = 1,
-     .max = 100,
-     .standard = "8",
-     .doc = "exchanges at most"},
-    {.name = "stop_token", .types = TYPE_TEXT, .standard = "<<<END>>>", .doc = "ends the dialog"},
-    {.name = "stop_on_criteria_pass",
-     .types = TYPE_BOOL,
-     .standard = "false",
-     .doc = "whether passing criteria end it"},
-    {.name = "check_criteria",
-     .types = TYPE_TEXT,
-     .choices = check_choices,
-     .standard = "end_of_dialog",
-     .doc = "when criteria are looked at"},
-    {.name = "n_trials",
-     .types = TYPE_INT,
-     .flags = FIELD_RANGE,
-     .min = 1,
-     .max = 100,
-     .standard = "1",
-     .doc = "trials"},
-    {.name = "max_total_tokens", .types = TYPE_INT, .doc = "budget of the dialog"},
-    {.name = "model", .types = TYPE_TEXT, .doc = "the simulator's model"},
-    {.name = "script", .types = TYPE_LIST, .items = TYPE_TEXT, .doc = "what the user says, fixed"},
-    {.name = "share_description",
-     .types = TYPE_BOOL,
-     .standard = "true",
-     .doc = "whether the simulator reads the description"},
-    {0},
-};
-const struct block simulation_block = {.title = "simulation", .fields = simulation_fields};
-
 static const struct field grading_fields[] = {
     {.name = "network",
      .types = TYPE_TEXT,

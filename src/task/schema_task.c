@@ -273,7 +273,6 @@ static const struct field task_fields[] = {
     {.name = "simulation",
      .types = TYPE_BLOCK,
      .block = &simulation_block,
-     .state = FIELD_LATER,
      .doc = "a simulated user who answers the agent"},
     {.name = "grading",
      .types = TYPE_BLOCK,

@@ -81,6 +81,8 @@ static void private_free(struct task_private *half)
     free(half->reference_file);
     free(half->skip_reason);
     free(half->judge_model);
+    free(half->simulator_model);
+    task_simulation_free(half->simulation);
     json_freep(&half->record_cli);
     str_list_done(&half->tags);
     str_list_done(&half->private_files);

@@ -89,6 +89,7 @@ typedef int task_replace(const char *pattern, const char *text, const char *repl
 struct task_overrides {
     const char *agent; /* "-T TYPE[:ARG]" */
     const char *model;
+    const char *simulator_model; /* "--simulator-model": of all simulated users; NULL */
     const char *judge_model;     /* "--judge-model": of all judges; NULL */
     const char *driver;          /* "--driver" */
     const char *experiment;      /* "-e NAME|PATH"; NULL: the suite's own */

@@ -66,6 +66,18 @@ struct task_step {
     unsigned line;
 };
 
+/* A user who talks with the agent, and knows no more than what stands here. */
+struct task_simulation {
+    char *persona, *goal; /* NULL: the script says all */
+    struct str_list constraints;
+    struct str_list script;    /* what the user says, in order; empty: a model plays the user */
+    char *stop_token;          /* what the model ends the dialog with */
+    char *model;               /* that plays the user; NULL: as for judges */
+    unsigned max_turns;        /* exchanges at most */
+    uint64_t max_total_tokens; /* of agent and user together; 0: no budget */
+    bool share_description;    /* the model reads the task's description */
+};
+
 struct task_private {
     char *task_id;
     char *description;
@@ -84,8 +96,10 @@ struct task_private {
     size_t pre_run_count, post_run_count;
     /* suite-root variables of the operator's environment that commands here use: names */
     struct str_list suite_variables;
-    struct task_root root; /* of the grading cell */
-    json_t *record_cli;    /* what recorded tools answer, a list; NULL: none */
-    char *judge_model;     /* of judges that name none; NULL: the default of a key */
-    bool judge_forced;     /* by a flag: of all of them */
+    struct task_root root;              /* of the grading cell */
+    json_t *record_cli;                 /* what recorded tools answer, a list; NULL: none */
+    struct task_simulation *simulation; /* NULL: the agent is asked once */
+    char *simulator_model;              /* of a flag: plays every user; NULL */
+    char *judge_model;                  /* of judges that name none; NULL: the default of a key */
+    bool judge_forced;                  /* by a flag: of all of them */
 };

@@ -84,6 +84,19 @@ works() {
   ! grep -rqF "$KEY" run || fail 'the key stands in a record'
 }
 
+# talks AGENT MODEL: in a dialog each exchange goes on with the session: its model reads all that was said before.
+talks() {
+  prepare "$1"
+  make_task "$1"
+  printf 'simulation: {enabled: true, script: [write the second one, write the third one]}\nrun_limits: {max_turns: 3}\n' >>suite/t/task.yaml
+  E2E_TIMEOUT=300 with_agents run_suite -m "$2"
+  expect_trial '[.dialog.exchanges, .dialog.stop_reason] | tojson' '[3,"script_ended"]'
+  expect_trial '.agent.turns >= 6' true
+  expect_trial .status SUCCESS
+  grep 'write the third one' run/trials/default/t/00/wire.jsonl | grep -q 'Write hello to a file' ||
+    fail 'the third exchange does not know what was said in the first'
+}
+
 # The endpoint turns it away for good: no verdict, whatever the program's exit status says.
 fails() {
   prepare "$1"
@@ -195,4 +208,10 @@ case_codex() { works codex gpt-5.4; }
 case_gemini() { works gemini gemini-2.5-pro; }
 case_opencode() { works opencode fake-1; }
 
-main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all
+case_talk_of_claude_code() { talks claude-code claude-opus-4-8; }
+case_talk_of_codex() { talks codex gpt-5.4; }
+case_talk_of_gemini() { talks gemini gemini-2.5-pro; }
+case_talk_of_opencode() { talks opencode fake-1; }
+case_talk_of_pi() { talks pi claude-sonnet-4-5; }
+
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all

@@ -7,6 +7,7 @@ Listens on a port of 127.0.0.1 that it writes to FOLDER/port. Each request takes
 object; without one it is {"score": 1, "rationale": "fine"}:
   status, headers, text: answered as they are     drop: the connection ends
   hang: no answer as long as the client waits     score, rationale: a verdict
+  message: what a simulated user says, when one is asked for; "go on" once, and then the end, unless given
   echo: a verdict whose rationale is the question's text between two of its words
 Requests are written to FOLDER/requests, one JSON object a line.
 """
@@ -27,10 +28,15 @@ def question(body):
     return body['messages'][-1]['content']
 
 
+def wants_reply(body):
+    return '"reply"' in json.dumps([body.get(key) for key in ('tools', 'text', 'response_format')]) or \
+        '"message"' in json.dumps(body.get('generationConfig'))
+
+
 def answer(path, verdict):
     text = json.dumps(verdict)
     if path.endswith('/messages'):
-        return {'model': 'as-served', 'content': [{'type': 'tool_use', 'id': 't', 'name': 'verdict', 'input': verdict}],
+        return {'model': 'as-served', 'content': [{'type': 'tool_use', 'id': 't', 'name': 'reply' if 'message' in verdict else 'verdict', 'input': verdict}],
                 'stop_reason': 'tool_use', 'usage': {'input_tokens': 1000, 'output_tokens': 100}}
     if path.endswith('/responses'):
         return {'model': 'as-served', 'status': 'completed', 'usage': {'input_tokens': 1000, 'output_tokens': 100},
@@ -75,6 +81,8 @@ class Handler(BaseHTTPRequestHandler):
                 text = question(body)
                 rationale = text[text.index(begin):text.index(end) + len(end)]
             verdict = {'score': script.get('score', 1), 'rationale': rationale}
+            if wants_reply(body):
+                verdict = {'message': script.get('message', '<<<END>>>' if 'user: go on' in question(body) else 'go on')}
             self.send(200, {'content-type': 'application/json'}, json.dumps(answer(self.path, verdict)).encode())
 
     def next_line(self):
