@@ -147,7 +147,7 @@ case_a_load_error_starts_nothing() {
 }
 
 case_a_feature_of_later_is_an_error() {
-  TASK_MORE='simulation: {enabled: true, persona: x, goal: y}' script_task t <<<$'#!/bin/sh\ntrue'
+  TASK_MORE='simulation: {enabled: true, script: [x], check_criteria: both}' script_task t <<<$'#!/bin/sh\ntrue'
   run_suite
   expect_status 2
   expect_text err 'not in this version'
