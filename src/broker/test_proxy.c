@@ -394,7 +394,7 @@ static void turns_are_those_of_the_main_thread(void **state)
 /* A client that resumes its session tells what was said otherwise than it did before. */
 static void an_exchange_of_a_dialog_has_turns_of_its_own(void **state)
 {
-    static const char *const answers[] = {WHOLE, WHOLE, WHOLE, WHOLE, NULL};
+    static const char *const answers[] = {WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, NULL};
     static const char retold[] = "{\"role\":\"user\",\"content\":\"retold\"},"
                                  "{\"role\":\"assistant\",\"content\":\"yes\"}";
     struct fixture fixture;
@@ -416,6 +416,11 @@ static void an_exchange_of_a_dialog_has_turns_of_its_own(void **state)
     assert_int_equal(json_get_int(sums, "turns", -1), 1);
     assert_int_equal(json_get_int(sums, "aside", -1), 1);
     json_decref(sums);
+    /* Nor is who ends with something else, and then it is the one. */
+    scoped(mem_freep) char *other =
+        str_format(BODY("%s,{\"role\":\"user\",\"content\":\"and less\"}"), retold);
+
+    assert_int_equal(ask(&fixture, other), 200);
     assert_int_equal(ask(&fixture, body), 200);
     /* That was the one turn of this exchange. */
     scoped(mem_freep) char *further = str_format(BODY("%s," FIRST), next);
@@ -424,7 +429,7 @@ static void an_exchange_of_a_dialog_has_turns_of_its_own(void **state)
     scoped(json_freep) json_t *result = stop(&fixture, NULL, NULL);
 
     assert_int_equal(json_get_int(result, "turns", -1), 2);
-    assert_int_equal(json_get_int(result, "aside", -1), 1);
+    assert_int_equal(json_get_int(result, "aside", -1), 2);
     assert_string_equal(json_get_text(result, "stopped_by"), "max_turns");
 }
 
