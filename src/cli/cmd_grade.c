@@ -95,7 +95,7 @@ static int load(struct job *job, struct error **err)
         r = task_inputs_load(&job->inputs, &job->session.reader, job->arguments->verbosity > 0,
                              &set, err);
     if (r == 0)
-        r = task_inputs_judges(&job->inputs, &job->session, &set, err);
+        r = task_inputs_judges(&job->inputs, INPUTS_GRADE, &job->session, &set, err);
     if (r == 0)
         r = session_open_store(&job->session, run_dir_id(job->recorded), err);
     if (r == 0)

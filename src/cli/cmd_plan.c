@@ -185,7 +185,7 @@ static int load_and_print(const struct arguments *arguments, struct session *ses
     int r = task_inputs_load(&inputs, &session->reader, arguments->verbosity > 0, &set, err);
 
     if (r == 0 && values->explain == NULL && !values->resolved)
-        r = task_inputs_judges(&inputs, session, &set, err);
+        r = task_inputs_judges(&inputs, INPUTS_RUN | INPUTS_GRADE, session, &set, err);
     if (r == 0 && values->explain == NULL && !values->resolved)
         r = installed_check(session, &set, err);
     if (r < 0)

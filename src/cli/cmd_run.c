@@ -453,8 +453,9 @@ static int prepare(struct job *job, struct error **err)
         r = load_plan(job, err);
     if (r == 0)
         r = check_tiers(job, err);
-    if (r == 0 && job->grading)
-        r = task_inputs_judges(&job->inputs, &job->session, &job->plan.tasks, err);
+    if (r == 0)
+        r = task_inputs_judges(&job->inputs, INPUTS_RUN | (job->grading ? INPUTS_GRADE : 0),
+                               &job->session, &job->plan.tasks, err);
     if (r == 0)
         r = task_inputs_endpoints(&job->inputs, &job->session, &job->plan.tasks, err);
     return r < 0 ? r : session_open_store(&job->session, job->run_id, err);

@@ -193,7 +193,7 @@ int task_inputs_load(const struct task_inputs *inputs, const struct task_reader 
     return r;
 }
 
-int task_inputs_judges(const struct task_inputs *inputs, struct session *session,
+int task_inputs_judges(const struct task_inputs *inputs, unsigned purpose, struct session *session,
                        const struct task_set *set, struct error **err)
 {
     scoped(problems_done) struct problems problems = {0};
@@ -202,10 +202,12 @@ int task_inputs_judges(const struct task_inputs *inputs, struct session *session
 
     if (r < 0)
         return r;
-    return judges_prepare(
-        session, set,
-        &(struct judges_setup){.routes = config_routes(config), .user_config = inputs->user_config},
-        err);
+    return judges_prepare(session, set,
+                          &(struct judges_setup){.grading = (purpose & INPUTS_GRADE) != 0,
+                                                 .dialogs = (purpose & INPUTS_RUN) != 0,
+                                                 .routes = config_routes(config),
+                                                 .user_config = inputs->user_config},
+                          err);
 }
 
 int task_inputs_endpoints(const struct task_inputs *inputs, struct session *session,

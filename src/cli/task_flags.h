@@ -159,9 +159,12 @@ void task_inputs_init(const struct task_flags *flags, const char *const *paths, 
 must_check int task_inputs_recorded(const json_t *plan, struct task_inputs *ret,
                                     unsigned *ret_repeats, struct error **err) nonnull(1, 2, 3);
 void task_inputs_done(struct task_inputs *inputs) nonnull(1);
-/* Whether each judge of the tasks can be asked: judges_prepare() by the user's configuration. */
-must_check int task_inputs_judges(const struct task_inputs *inputs, struct session *session,
-                                  const struct task_set *set, struct error **err) nonnull(1, 2, 3);
+/* Whether each judge of the tasks (for: INPUTS_GRADE) and each user that a model plays (INPUTS_RUN)
+ * can be asked: judges_prepare() by the user's configuration. */
+enum { INPUTS_GRADE = 1 << 0, INPUTS_RUN = 1 << 1 };
+must_check int task_inputs_judges(const struct task_inputs *inputs, unsigned purpose,
+                                  struct session *session, const struct task_set *set,
+                                  struct error **err) nonnull(1, 3, 4);
 
 /*
  * Loads, checks the graders' configuration, too, and prints problems on standard error.

@@ -6,7 +6,6 @@
 #include "grade/judge_prompt.h"
 #include "run/judges.h"
 #include "run/judges_internal.h"
-#include "task/task_public.h"
 
 #define ASK_TIMEOUT_MS 120000u
 #define ASK_TOKENS_MAX 2000u
@@ -28,9 +27,23 @@ struct dialog {
     bool price_missing;
 };
 
-bool dialog_needs_model(const struct task_private *task)
+static bool talks(const struct task_public *half, const struct task_private *task)
 {
-    return task->simulation != NULL && task->simulation->script.count == 0;
+    return task->simulation != NULL && half->agent.type != AGENT_NOP &&
+           half->agent.type != AGENT_ORACLE;
+}
+
+bool dialog_needs_model(const struct task_public *half, const struct task_private *task)
+{
+    return talks(half, task) && task->simulation->script.count == 0;
+}
+
+int dialog_check(const struct task_private *task, const json_t *facts, struct error **err)
+{
+    scoped(judge_route_done) struct judge_route route = {0};
+    int r = judge_route_pick(facts, dialog_model(task), &route, err);
+
+    return r < 0 ? error_wrap(err, r, "task '%s', simulation", task->task_id) : 0;
 }
 
 const char *dialog_model(const struct task_private *task)
@@ -47,8 +60,7 @@ int dialog_open(const struct trial_job *job, struct dialog **ret, struct error *
 
     task_split(job->task, &half, &secret);
     *ret = NULL;
-    if (secret->simulation == NULL || half->agent.type == AGENT_NOP ||
-        half->agent.type == AGENT_ORACLE)
+    if (!talks(half, secret))
         return 0;
     scoped(dialog_freep) struct dialog *dialog = mem_new(1, sizeof(*dialog));
 
@@ -56,7 +68,7 @@ int dialog_open(const struct trial_job *job, struct dialog **ret, struct error *
     dialog->simulation = secret->simulation;
     dialog->description = secret->description;
     dialog->prompt = half->prompt;
-    if (dialog_needs_model(secret)) {
+    if (dialog_needs_model(half, secret)) {
         int r = judges_route(job, dialog_model(secret), &dialog->route, err);
 
         dialog->has_route = r == 0;

@@ -10,12 +10,18 @@
 #include "agent/events.h"
 #include "run/trial.h"
 #include "task/task_private.h"
+#include "task/task_public.h"
 
 #define DIALOG_PROMPT_VERSION "closedbook/simulated-user/1"
 #define DIALOG_REPLY_CHARS_MAX ((size_t)20000) /* of one thing said, as the model reads it */
 
-/* Whether a model has to be asked for a user of the task's. */
-bool dialog_needs_model(const struct task_private *task) nonnull(1);
+/* Whether a model has to be asked for a user of the task's: not for agents that do not talk. */
+bool dialog_needs_model(const struct task_public *half, const struct task_private *task)
+    nonnull(1, 2);
+/* Whether it can be, by what the broker says of its routes. ERROR_USER names task and what is
+ * missing. */
+must_check int dialog_check(const struct task_private *task, const json_t *facts,
+                            struct error **err) nonnull(1, 2);
 /* The model of its user, NULL: the default of a key. */
 const char *dialog_model(const struct task_private *task) nonnull(1);
 

@@ -3,26 +3,19 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "collect/manifest.h"
-#include "run/dialog.h"
 #include "run/judges_internal.h"
 #include "run/prices_text.h"
 #include "task/task_public.h"
 
 #define JUDGE_ATTEMPTS_MAX 5
 
-/* Whether a model judges; a simulated user is another matter. */
-static bool has_judges(const struct task_private *task)
+bool judges_are_needed(const struct task_private *task)
 {
     for (size_t i = 0; i < task->criterion_count; i++) {
         if (task->criteria[i].kind == CRITERION_LLM_JUDGE)
             return true;
     }
     return false;
-}
-
-bool judges_are_needed(const struct task_private *task)
-{
-    return has_judges(task) || dialog_needs_model(task);
 }
 
 /* As the criterion finds it. */
@@ -47,12 +40,7 @@ int judges_check(const struct task_private *task, const json_t *facts, struct er
             return error_wrap(err, r, "task '%s', criterion '%s'", task->task_id,
                               criterion->description);
     }
-    if (!dialog_needs_model(task))
-        return 0;
-    scoped(judge_route_done) struct judge_route route = {0};
-    int r = judge_route_pick(facts, dialog_model(task), &route, err);
-
-    return r < 0 ? error_wrap(err, r, "task '%s', simulation", task->task_id) : 0;
+    return 0;
 }
 
 struct judges {
@@ -165,7 +153,7 @@ int judges_open(const struct trial_job *job, struct judges **ret, struct error *
 
     task_split(job->task, &public_half, &private_half);
     *ret = NULL;
-    if (!has_judges(private_half))
+    if (!judges_are_needed(private_half))
         return 0;
     scoped(judges_freep) struct judges *judges = mem_new(1, sizeof(*judges));
 

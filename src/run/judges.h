@@ -10,7 +10,7 @@
 #include "run/trial.h"
 #include "task/task_private.h"
 
-/* Whether a criterion of the task is judged by a model, or a model plays its user. */
+/* Whether a criterion of the task is judged by a model. */
 bool judges_are_needed(const struct task_private *task) nonnull(1);
 /*
  * Whether every judge of the task can be asked, by what the broker says of its routes. ERROR_USER
@@ -23,12 +23,14 @@ struct session;
 struct task_set;
 /* What the operator's configuration says. Borrowed. */
 struct judges_setup {
+    bool grading, dialogs;   /* what models are wanted for: judges, and users of agents that talk */
     const json_t *routes;    /* of config.yaml, as routes_add(); NULL: none */
     const char *user_config; /* its path; keys.yaml lies beside it; NULL: there is none */
 };
 /*
  * Starts the session's broker for judges when one of the tasks needs it, and checks that each judge
- * can be asked. Spends nothing. Nothing happens for tasks without judges.
+ * and each user that a model plays can be asked. Spends nothing. Nothing happens for tasks without
+ * either.
  */
 must_check int judges_prepare(struct session *session, const struct task_set *tasks,
                               const struct judges_setup *setup, struct error **err)

@@ -10,17 +10,20 @@
 #include "broker/broker.h"
 #include "broker/keys.h"
 #include "broker/route.h"
+#include "run/dialog.h"
 #include "run/session.h"
 
 #define NAMES_MAX (KEYS_MAX + ROUTES_MAX + 1)
 
-static bool task_is_judged(const struct task *task)
+static bool asks_models(const struct task *task, const struct judges_setup *setup)
 {
     const struct task_public *public_half = NULL;
     const struct task_private *private_half = NULL;
 
     task_split(task, &public_half, &private_half);
-    return task_skip_reason(task) == NULL && judges_are_needed(private_half);
+    return task_skip_reason(task) == NULL &&
+           ((setup->grading && judges_are_needed(private_half)) ||
+            (setup->dialogs && dialog_needs_model(public_half, private_half)));
 }
 
 /* The file's descriptor for the broker, which alone reads it; -1: there is none. */
@@ -75,16 +78,20 @@ static int start(struct session *session, const struct judges_setup *setup, stru
     return broker_start_upstream(&options, &session->judges, err);
 }
 
-static int check_all(const struct task_set *tasks, const json_t *facts, struct error **err)
+static int check_all(const struct task_set *tasks, const struct judges_setup *setup,
+                     const json_t *facts, struct error **err)
 {
     for (size_t i = 0; i < tasks->count; i++) {
         const struct task_public *public_half = NULL;
         const struct task_private *private_half = NULL;
 
-        if (!task_is_judged(tasks->tasks[i]))
+        if (!asks_models(tasks->tasks[i], setup))
             continue;
         task_split(tasks->tasks[i], &public_half, &private_half);
-        int r = judges_check(private_half, facts, err);
+        int r = setup->grading ? judges_check(private_half, facts, err) : 0;
+
+        if (r == 0 && setup->dialogs && dialog_needs_model(public_half, private_half))
+            r = dialog_check(private_half, facts, err);
 
         if (r < 0)
             return r;
@@ -101,7 +108,7 @@ int judges_prepare(struct session *session, const struct task_set *tasks,
     int r = 0;
 
     for (size_t i = 0; i < tasks->count && !needed; i++)
-        needed = task_is_judged(tasks->tasks[i]);
+        needed = asks_models(tasks->tasks[i], setup);
     if (!needed)
         return 0;
     if (session->judges == NULL)
@@ -110,5 +117,5 @@ int judges_prepare(struct session *session, const struct task_set *tasks,
         r = broker_connect(session->judges, &connection, err);
     if (r == 0)
         r = broker_facts(connection, &facts, err);
-    return r < 0 ? error_wrap(err, r, "judges") : check_all(tasks, facts, err);
+    return r < 0 ? error_wrap(err, r, "judges") : check_all(tasks, setup, facts, err);
 }

@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "run/dialog.h"
 #include "run/judges.h"
 #include "run/pool_child.h"
 #include "run/preflight.h"
@@ -189,7 +190,8 @@ static int connect_judges(struct pool *pool, const struct task *task, int *ret, 
     const struct task_private *private_half = NULL;
 
     task_split(task, &public_half, &private_half);
-    if (pool->options->session->judges == NULL || !judges_are_needed(private_half))
+    if (pool->options->session->judges == NULL ||
+        !(judges_are_needed(private_half) || dialog_needs_model(public_half, private_half)))
         return 0;
     return broker_connect(pool->options->session->judges, ret, err);
 }

@@ -211,6 +211,7 @@ static void note_end(struct trial_record *record, enum cell_wait_result end,
         why = "interrupt";
     free(record->agent.stopped_by);
     record->agent.stopped_by = str_dup(why);
+    record->agent.exit_code = record->agent.signal = -1;
     if (end == CELL_EXITED) {
         record->agent.exit_code = status->term_signal != 0 ? -1 : status->exit_code;
         record->agent.signal = status->term_signal != 0 ? status->term_signal : -1;
@@ -238,10 +239,9 @@ static int wait_program(const struct trial_job *job, struct trial_record *record
     const struct task_private *private_half = NULL;
     const char *deadline_name = NULL;
     struct cell_exit status = {0};
-    const struct agent_clock clock = {run->start_ns, clock_ns()};
+    const struct agent_clock clock = {run->start_ns + run->paused_ns, clock_ns()};
 
     task_split(job->task, &public_half, &private_half);
-
     uint64_t deadline_ns = deadline_of(&public_half->limits, &clock, &deadline_name);
     int r = cell_wait(run->cell, run->process,
                       &(struct cell_patience){output->captures, 3, deadline_ns, job->stop}, ret,
@@ -373,7 +373,6 @@ static int plan_turn(const struct trial_job *job, const struct agent_run *run, c
 
     task_split(job->task, &public_half, &private_half);
     const struct agent_adapter *adapter = agent_adapter_of(public_half->agent.type);
-
     if (adapter == NULL)
         return error_set(err, ERROR_TASK, "no agent is set: name one with --agent or agent.type");
     plugin_folders(job, &plugins);
@@ -427,9 +426,15 @@ static int ask_user(const struct trial_job *job, const struct trial_record *reco
 
     if (r < 0)
         return r;
+    const char *stopped_by = record->agent.stopped_by;
+    uint64_t asked_ns = clock_ns();
+
     exchange.has_failed = record->agent.exit_code != 0;
-    exchange.is_stopped = is_used_up || !str_equal(record->agent.stopped_by, "exit");
+    exchange.is_stopped =
+        is_used_up || !(str_equal(stopped_by, "exit") || str_equal(stopped_by, "signal"));
     r = dialog_next(run->dialog, &exchange, &run->events, ret, err);
+    /* How long the user thinks is no time of the agent's. */
+    run->paused_ns += clock_ns() - asked_ns;
     return r < 0 || *ret == NULL ? r : wire_next(job, *ret, err);
 }
 
@@ -481,7 +486,6 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
 
     task_split(job->task, &public_half, &private_half);
     agent_pipes_init(&pipes);
-
     int r = agent_pipes_open(&pipes, turn, err);
 
     if (r < 0)
@@ -502,14 +506,19 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
     agent_output_attach(&output, &pipes);
     r = wait_program(job, record, run, &output, &end, err);
     agent_output_sync(&output, &pipes);
-    if (r == 0 && run->dialog != NULL)
-        r = go_on(job, record, run, &output, &end, err);
+    /* What the agent did is kept also when nobody answers it any more. */
+    int said = r == 0 && run->dialog != NULL ? go_on(job, record, run, &output, &end, &problem) : 0;
+
+    if (said < 0 && error_errno_of(problem) == EPIPE)
+        return error_errno(err, EPIPE, "agent cell");
     if (r == 0)
         r = end_cell(job, record, run, end, err);
     if (r == 0 && run->stream != NULL)
         r = agent_program_end(job, run, record, err);
     if (r == 0)
         r = save_agent(job, record, run, &output, err);
+    if (r == 0 && said < 0)
+        return error_set(err, error_code_of(problem), "%s", error_message(problem));
     return r < 0 || run->stream == NULL ? r : agent_program_check(run, record, err);
 }
 

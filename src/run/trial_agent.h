@@ -15,6 +15,7 @@ struct agent_run {
     struct cell *before;   /* the ended cell of pre_run, whose workspace the agent's took over */
     struct dialog *dialog; /* with a simulated user; NULL: the agent is asked once */
     uint64_t start_ns;     /* clock_ns() when its first program had started */
+    uint64_t paused_ns;    /* for which it waited for its user since then */
     struct event_log events;
     struct stream *stream;   /* of what an agent program prints; NULL: it is none */
     struct wire_calls calls; /* of an agent program: what its model asked for */

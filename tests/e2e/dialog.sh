@@ -37,6 +37,9 @@ case_a_script_is_played() {
   TASK_MORE='simulation: {enabled: true, script: [second]}' script_task t <<<$'#!/bin/sh\nexit 3'
   cb run suite --suite-root suite --run-dir failed --quiet
   [[ $(trial '[.dialog.stop_reason, .agent.exit_code] | tojson' t 00 failed) == '["agent_failed",3]' ]] || fail "$(trial .dialog t 00 failed)"
+  TASK_MORE='simulation: {enabled: true, script: [second]}' script_task t <<<$'#!/bin/sh\nkill -9 $$'
+  cb run suite --suite-root suite --run-dir killed --quiet
+  [[ $(trial '[.dialog.stop_reason, .agent.signal] | tojson' t 00 killed) == '["agent_failed",9]' ]] || fail "$(trial .dialog t 00 killed)"
   # The control of what nop and oracle do: they talk to nobody.
   cb run suite --suite-root suite --run-dir nop -T nop --quiet
   [[ $(trial .dialog t 00 nop) == null ]] || fail "nop has a dialog"
@@ -78,10 +81,23 @@ reference: {directory: reference}' '  - {type: run_command, description: kept, c
   [[ $(trial .dialog.model t 00 begins) == claude-x ]] || fail "$(trial .dialog t 00 begins)"
   ! grep -q 'about: a task of the tests' model/requests || fail "the user knows the description"
   # A user who does not answer is nobody's failure: the trial is an ERROR.
+  # What the agent did before is kept.
+  sed -i 's/^description:/initial_prompt: do it\n&/; s/max_turns: 1/max_turns: 2/' suite/t/task.yaml
   printf '%s\n' '{"status": 400, "text": "{\"error\": {\"message\": \"no such model\"}}"}' >model/script
   cb run suite --suite-root suite --run-dir gone --simulator-model a/claude-x --quiet
   expect_status 3
   [[ $(trial .error t 00 gone) == *'plays the user did not answer (status 400): no such model'* ]] || fail "$(trial .error t 00 gone)"
+  [[ $(cat gone/trials/default/t/00/agent.stdout) == 'my answer to do it' ]] || fail "what the agent printed is lost"
+  grep -q 'my answer to do it' gone/trials/default/t/00/events.jsonl || fail "its events are lost"
+  # Who grades again, or plays the reference, needs nobody to talk to; who only executes does.
+  rm .config/closedbook/config.yaml
+  cb grade begins
+  expect_status 0
+  cb run suite --suite-root suite --run-dir nop -T nop --quiet
+  expect_status 1
+  cb execute suite --suite-root suite --run-dir executed
+  expect_status 2
+  expect_text err "task 't', simulation"
 }
 
 case_without_a_route_nothing_runs() {
