@@ -90,6 +90,7 @@ static int report(const struct arguments *arguments, struct session *session, st
 
     struct report_totals totals = report_totals(&trials);
     struct exit_rules rules = {.allow_empty = true,
+                               .fail_on_unstable = true,
                                .min_pass_rate = -1,
                                .max_errors = -1,
                                .interrupted = trials.unfinished > 0};

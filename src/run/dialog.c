@@ -43,7 +43,12 @@ int dialog_check(const struct task_private *task, const json_t *facts, struct er
     scoped(judge_route_done) struct judge_route route = {0};
     int r = judge_route_pick(facts, dialog_model(task), &route, err);
 
-    return r < 0 ? error_wrap(err, r, "task '%s', simulation", task->task_id) : 0;
+    return r < 0
+               ? error_wrap(err, r,
+                            "task '%s', simulation: a model plays the user and is asked as judges "
+                            "are, --simulator-model names it",
+                            task->task_id)
+               : 0;
 }
 
 const char *dialog_model(const struct task_private *task)

@@ -200,6 +200,7 @@ $(command_criterion 'echo steady')" script_task coin <<<$'#!/bin/sh\ntrue'
   expect_text out "unstable: $(trial .criteria[0].repeat.passed coin) of 20 passed"
   expect_text out '1 unstable'
   cb report run --json
+  expect_status 1
   jq -e '.totals.unstable == 1' out >/dev/null || fail "report --json does not count it"
   # Graded once again, nothing is known of it any more, but what was said and printed is kept.
   cp -r run/trials/default/steady/00/grade steady.grade
