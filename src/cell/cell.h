@@ -266,6 +266,7 @@ struct cell_capture {
     /* called with each piece, may be NULL; its context is the caller's */
     void (*on_bytes)(void *context, const char *bytes, size_t size);
     void *context;
+    bool enough; /* set by on_bytes: it is not waited any longer, as if stopped */
 };
 
 /* How long to wait, and what to do meanwhile. */

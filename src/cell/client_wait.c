@@ -91,6 +91,15 @@ static int prepare(struct cell_capture *captures, size_t count, struct error **e
     return 0;
 }
 
+static bool has_enough(const struct cell_patience *patience)
+{
+    for (size_t i = 0; i < patience->capture_count; i++) {
+        if (patience->captures[i].enough)
+            return true;
+    }
+    return false;
+}
+
 int cell_wait(struct cell *cell, uint32_t process, const struct cell_patience *patience,
               enum cell_wait_result *ret, struct cell_exit *ret_exit, struct error **err)
 {
@@ -108,7 +117,7 @@ int cell_wait(struct cell *cell, uint32_t process, const struct cell_patience *p
             *ret = CELL_EXITED;
             return 0;
         }
-        if (patience->stop != NULL && *patience->stop != 0) {
+        if ((patience->stop != NULL && *patience->stop != 0) || has_enough(patience)) {
             *ret = CELL_STOPPED;
             return 0;
         }

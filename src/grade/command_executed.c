@@ -293,3 +293,23 @@ int command_executed_evaluate(const struct criterion *criterion, const struct gr
     decide(params, input->events, &count, &details, ret);
     return 0;
 }
+
+bool command_executed_calls(const struct criterion *criterion, const struct event_log *events,
+                            size_t *ret)
+{
+    scoped(buf_done) struct buf examples = {0};
+    scoped(error_freep) struct error *problem = NULL;
+    scoped(filter_done) struct filter filter = {
+        .tool_name = json_get_text(criterion->params, "tool_name"),
+        .require_success = json_get_bool(criterion->params, "require_success", false),
+    };
+
+    if (compile_pattern(criterion->params, "command_pattern", &filter.pattern, &problem) < 0 ||
+        compile_pattern(criterion->params, "exclude_pattern", &filter.exclude, &problem) < 0)
+        return false;
+    collect_successes(events, &filter.successes);
+    const struct count count = count_calls(&filter, events, &examples);
+
+    *ret = count.calls + count.attempts;
+    return !count.limit;
+}

@@ -29,6 +29,15 @@ void verdict_error(struct verdict *verdict, struct buf *details) nonnull(1, 2);
 /* The same, but for bytes of the agent it could. */
 void verdict_agent_error(struct verdict *verdict, struct buf *details) nonnull(1, 2);
 
+/* --- while the agent works (live.c): calls from any source count ------------------------------ */
+
+/* False: a pattern takes too long, or cannot be compiled. */
+must_check bool command_executed_calls(const struct criterion *criterion,
+                                       const struct event_log *events, size_t *ret)
+    nonnull(1, 2, 3);
+bool skill_triggered_seen(const struct criterion *criterion, const struct event_log *events)
+    nonnull(1, 2);
+
 /* --- configuration --------------------------------------------------------------------------- */
 
 /* Says that the parameter at place (a JSON pointer below the criterion) is wrong. */

@@ -125,3 +125,14 @@ int skill_triggered_evaluate(const struct criterion *criterion, const struct gra
     verdict_score(ret, (calls > 0) == wanted ? 1 : 0, &details);
     return 0;
 }
+
+bool skill_triggered_seen(const struct criterion *criterion, const struct event_log *events)
+{
+    const char *name = json_get_text(criterion->params, "skill_name");
+
+    for (size_t i = 0; name != NULL && i < events->count; i++) {
+        if (triggers(&events->events[i], name))
+            return true;
+    }
+    return false;
+}

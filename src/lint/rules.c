@@ -68,7 +68,7 @@ const struct rule lint_rules[] = {
       "write what earns which score, or let it read a reference", false}, check_rubric},
     {{"CB018", "stop-early-unreachable", LINT_WARNING, "an early stop can never happen",
       "turns are spent that the author meant to save",
-      "set run_limits.stop_early and stop_early of a criterion with weight, both", false}, check_stop_early},
+      "give the armed criterion a weight, and take run_limits.stop_early: false out", false}, check_stop_early},
     {{"CB019", "duplicate-id", LINT_ERROR, "two files have one task_id",
       "a run that selects both does not start",
       "rename one", false}, check_duplicate_id},

@@ -117,7 +117,7 @@ void check_stop_early(struct target *target)
 {
     const struct node *stop = setting(target, "run_limits.stop_early");
     struct criterion_seen criterion;
-    size_t position = 0, armed_count = 0;
+    size_t position = 0;
 
     while (next_criterion(target, &position, &criterion)) {
         const struct node *node = node_get(criterion.node, "stop_early");
@@ -125,12 +125,9 @@ void check_stop_early(struct target *target)
 
         if (!is_on(node))
             continue;
-        armed_count++;
         if (node_get_real(criterion.node, "weight", 1) <= 0)
             found(target, node->mark, place, "a criterion of weight 0 ends no run");
         else if (stop != NULL && !is_on(stop))
             found(target, node->mark, place, "run_limits.stop_early is off");
     }
-    if (is_on(stop) && armed_count == 0)
-        found(target, stop->mark, "run_limits.stop_early", "no criterion has stop_early");
 }

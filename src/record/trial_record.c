@@ -112,17 +112,10 @@ void trial_record_done(struct trial_record *record)
         record->artifacts.digest,
     };
     json_t *const values[] = {
-        record->usage,
-        record->cell.limits,
-        record->view.layers,
-        record->view.systems,
-        record->artifacts.refused,
-        record->lineage,
-        record->digests,
-        record->cell.used,
-        record->steps,
-        record->dialog,
-        record->mocks,
+        record->usage,        record->cell.limits,       record->view.layers,
+        record->view.systems, record->artifacts.refused, record->lineage,
+        record->digests,      record->cell.used,         record->steps,
+        record->dialog,       record->early_stop,        record->mocks,
         record->graded_with,
     };
 

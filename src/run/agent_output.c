@@ -48,29 +48,41 @@ int agent_pipes_open(struct agent_pipes *pipes, const struct agent_turn *turn, s
 /* --- what comes --------------------------------------------------------------------------------
  */
 
+static void look(struct agent_output *output)
+{
+    if (output->look != NULL && output->look(output->look_context))
+        output->captures[0].enough = true;
+}
+
 static void feed_events(void *context, const char *bytes, size_t size)
 {
-    event_reader_feed(context, bytes, size);
+    struct agent_output *output = context;
+
+    event_reader_feed(output->reader, bytes, size);
+    look(output);
 }
 
 static void feed_stream(void *context, const char *bytes, size_t size)
 {
-    stream_feed(context, bytes, size);
+    struct agent_output *output = context;
+
+    stream_feed(output->stream, bytes, size);
+    look(output);
 }
 
 void agent_output_init(struct agent_output *output, size_t max_bytes, struct event_reader *reader,
                        struct stream *stream)
 {
-    *output = (struct agent_output){.reader = reader};
+    *output = (struct agent_output){.reader = reader, .stream = stream};
     output->out.max_bytes = output->err.max_bytes = max_bytes;
     output->captures[0] = (struct cell_capture){.fd = -1, .buf = &output->out};
     if (stream != NULL) {
         output->captures[0].on_bytes = feed_stream;
-        output->captures[0].context = stream;
+        output->captures[0].context = output;
     }
     output->captures[1] = (struct cell_capture){.fd = -1, .buf = &output->err};
     output->captures[2] =
-        (struct cell_capture){.fd = -1, .on_bytes = feed_events, .context = reader};
+        (struct cell_capture){.fd = -1, .on_bytes = feed_events, .context = output};
 }
 
 void agent_output_done(struct agent_output *output)

@@ -25,6 +25,10 @@ struct agent_output {
     struct buf out, err;
     struct cell_capture captures[3];
     struct event_reader *reader;
+    struct stream *stream;
+    /* After each piece that may hold events; true: the program has done enough. NULL: none. */
+    bool (*look)(void *context);
+    void *look_context;
     size_t exchange; /* where in out the exchange at hand begins */
 };
 /* reader gets the event lines, stream (NULL: none) what is printed; both outlive it. */

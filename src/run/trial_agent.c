@@ -4,13 +4,14 @@
 #include <fcntl.h>
 
 #include "agent/agent.h"
-#include "agent/atif.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "grade/live.h"
 #include "run/agent_output.h"
 #include "run/agent_program.h"
+#include "run/agent_save.h"
 #include "run/dialog.h"
 #include "run/limits.h"
 #include "run/mocks.h"
@@ -201,14 +202,14 @@ static uint64_t deadline_of(const struct task_limits *limits, const struct agent
 }
 
 static void note_end(struct trial_record *record, enum cell_wait_result end,
-                     const struct cell_exit *status, const char *deadline_name)
+                     const struct cell_exit *status, const char *deadline_name, bool stopped_early)
 {
     const char *why = deadline_name;
 
     if (end == CELL_EXITED)
         why = status->term_signal != 0 ? "signal" : "exit";
     if (end == CELL_STOPPED)
-        why = "interrupt";
+        why = stopped_early ? "stop_early" : "interrupt";
     free(record->agent.stopped_by);
     record->agent.stopped_by = str_dup(why);
     record->agent.exit_code = record->agent.signal = -1;
@@ -249,8 +250,8 @@ static int wait_program(const struct trial_job *job, struct trial_record *record
 
     if (r < 0)
         return r;
-    note_end(record, *ret, &status, deadline_name);
-    run->interrupted = *ret == CELL_STOPPED;
+    note_end(record, *ret, &status, deadline_name, run->enough);
+    run->interrupted = *ret == CELL_STOPPED && !run->enough;
     record->timing_ms.agent += ns_to_ms(clock_ns() - clock.turn_ns);
     record->agent.duration_ms = (uint64_t)record->timing_ms.agent;
     return 0;
@@ -273,47 +274,6 @@ static int end_cell(const struct trial_job *job, struct trial_record *record, st
     if (r == 0)
         r = wire_close(job, record, err);
     return r < 0 ? r : mocks_sealed_close(job, run->mocks, record, err);
-}
-
-/* The same events in the form that other harnesses read. */
-static int save_trajectory(const struct trial_job *job, const struct trial_record *record,
-                           const struct event_log *events, struct error **err)
-{
-    const struct task_public *public_half = NULL;
-    const struct task_private *private_half = NULL;
-
-    task_split(job->task, &public_half, &private_half);
-
-    scoped(buf_done) struct buf text = {0};
-    scoped(json_freep) json_t *json = atif_export(events, &(struct atif_about){
-                                                              .agent = record->agent.type,
-                                                              .model = record->agent.model,
-                                                              .prompt = public_half->prompt,
-                                                              .trial = job->trial_id,
-                                                          });
-
-    json_write_pretty(&text, json);
-    return fs_write_atomic(job->dir_fd, "trajectory.json",
-                           &(struct fs_content){buf_text(&text), text.size_bytes, 0600, FS_NO_SYNC},
-                           err);
-}
-
-static int save_agent(const struct trial_job *job, struct trial_record *record,
-                      struct agent_run *run, const struct agent_output *output, struct error **err)
-{
-    scoped(buf_done) struct buf lines = {0};
-    int r = agent_output_save(job->dir_fd, output, record, err);
-
-    if (r < 0)
-        return r;
-    if (!wire_is_on(job)) /* else the wire has said */
-        record->agent.turns = event_log_turns(&run->events);
-    record->agent.tool_calls = event_log_tool_calls(&run->events);
-    event_log_write(&lines, &run->events);
-    r = fs_write_atomic(job->dir_fd, "events.jsonl",
-                        &(struct fs_content){buf_text(&lines), lines.size_bytes, 0600, FS_NO_SYNC},
-                        err);
-    return r < 0 ? r : save_trajectory(job, record, &run->events, err);
 }
 
 /* An agent that cannot even be started is the task's mistake, not something that it did. */
@@ -474,6 +434,25 @@ static int go_on(const struct trial_job *job, struct trial_record *record, struc
     }
 }
 
+static bool look_live(void *context)
+{
+    struct agent_run *run = context;
+
+    run->enough = run->enough || live_look(run->live, &run->events) != LIVE_GOES_ON;
+    return run->enough;
+}
+
+/* From here on armed criteria see what the agent does. */
+static void watch(struct agent_run *run, const struct task_private *task,
+                  struct agent_output *output)
+{
+    run->live = live_new(task);
+    if (run->live == NULL)
+        return;
+    output->look = look_live;
+    output->look_context = run;
+}
+
 static int run_program(const struct trial_job *job, struct trial_record *record,
                        const struct agent_turn *turn, struct agent_run *run, struct error **err)
 {
@@ -503,9 +482,11 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
     run->stream = agent_program_stream(job, &run->events);
     agent_output_init(&output, (size_t)public_half->limits.max_output_mb << 20, reader,
                       run->stream);
+    watch(run, private_half, &output);
     agent_output_attach(&output, &pipes);
     r = wait_program(job, record, run, &output, &end, err);
     agent_output_sync(&output, &pipes);
+    record->early_stop = live_json(run->live);
     /* What the agent did is kept also when nobody answers it any more. */
     int said = r == 0 && run->dialog != NULL ? go_on(job, record, run, &output, &end, &problem) : 0;
 
@@ -516,7 +497,7 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
     if (r == 0 && run->stream != NULL)
         r = agent_program_end(job, run, record, err);
     if (r == 0)
-        r = save_agent(job, record, run, &output, err);
+        r = agent_save(job, record, run, &output, err);
     if (r == 0 && said < 0)
         return error_set(err, error_code_of(problem), "%s", error_message(problem));
     return r < 0 || run->stream == NULL ? r : agent_program_check(run, record, err);
@@ -593,6 +574,7 @@ void agent_run_done(struct agent_run *run)
     cell_free(run->before);
     free(run->placeholder);
     dialog_free(run->dialog);
+    live_free(run->live);
     stream_free(run->stream);
     wire_calls_done(&run->calls);
     event_log_done(&run->events);

@@ -13,6 +13,8 @@ struct agent_run {
     uint32_t process;      /* the agent's program in it; 0: its first */
     struct cell *mocks;    /* of sealed programs; NULL: none */
     struct cell *before;   /* the ended cell of pre_run, whose workspace the agent's took over */
+    struct live *live;     /* armed criteria; NULL: none */
+    bool enough;           /* they have decided, and the agent is ended */
     struct dialog *dialog; /* with a simulated user; NULL: the agent is asked once */
     uint64_t start_ns;     /* clock_ns() when its first program had started */
     uint64_t paused_ns;    /* for which it waited for its user since then */

@@ -201,6 +201,7 @@ static void add_criterion(const struct build *build, const struct node *item, si
     }
     if (criterion->kind == CRITERION_EXEC)
         build_exec(build, criterion, node_get(item, "type"), index);
+    build_stop_early(build, criterion, item, index);
     check_counts(build, item, index);
     build_check_criterion(build, criterion, item, index);
 }
@@ -320,10 +321,11 @@ static void read_judge(const struct build *build)
 void build_private(struct build *build)
 {
     read_reference(build);
+    build_simulation(build);
     read_criteria(build);
+    build_stop_limits(build);
     read_judge(build);
     build_steps(build);
-    build_simulation(build);
     find_suite_variables(build);
     build_root(build, "grading", &build->task->private_half->root);
 }

@@ -107,11 +107,19 @@ static json_t *graders_json(const struct build *build)
         json_put_real(item, "weight", criterion->weight);
         json_put_real(item, "pass_threshold", criterion->pass_threshold);
         json_put(item, "params", json_incref(criterion->params));
+        if (criterion->armed) {
+            json_put_bool(item, "stops_on_pass", criterion->stops_on_pass);
+            json_put_int(item, "decide_within", (int64_t)criterion->decide_within);
+        }
         if (criterion->suite_thresholds != NULL)
             json_put(item, "suite_thresholds", json_incref(criterion->suite_thresholds));
         json_push(criteria, item);
     }
     json_put(object, "criteria", criteria);
+    if (half->stop_early_gate < 1)
+        json_put_real(object, "stop_early_gate", half->stop_early_gate);
+    if (half->stop_early_off)
+        json_put_bool(object, "stop_early", false);
     put_list(object, "suite_variables", &half->suite_variables);
     if (half->record_cli != NULL)
         json_put(object, "record_cli", json_incref(half->record_cli));

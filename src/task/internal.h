@@ -222,6 +222,10 @@ void build_simulation(const struct build *build) nonnull(1);
 void task_simulation_free(struct task_simulation *simulation);
 /* simulation.enabled is true, wherever it is said. */
 bool build_is_dialog(const struct build *build) nonnull(1);
+/* stop_early of one criterion, and of all with their limits. After the simulation. */
+void build_stop_early(const struct build *build, struct criterion *criterion,
+                      const struct node *item, size_t index) nonnull(1, 2, 3);
+void build_stop_limits(const struct build *build) nonnull(1);
 /* After both halves. */
 void build_mocks(struct build *build) nonnull(1);
 /* After the private half, whose reference no plugin may lie in. */

@@ -33,8 +33,8 @@ static const struct field common_fields[] = {
     {.name = "stop_early",
      .types = TYPE_BLOCK,
      .block = &stop_early_block,
-     .state = FIELD_LATER,
-     .doc = "arms the criterion to end the run"},
+     .doc = "arms the criterion to end the run while the agent works: of skill_triggered, "
+            "command_executed and command_not_executed"},
     {0},
 };
 

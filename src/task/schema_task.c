@@ -30,14 +30,12 @@ static const struct field stop_early_fields[] = {
      .types = TYPE_TEXT,
      .choices = stop_choices,
      .standard = "continue",
-     .state = FIELD_LATER,
      .doc = "what a pass of this criterion does to the run"},
     {.name = "decide_within",
      .types = TYPE_INT,
      .flags = FIELD_RANGE,
      .min = 1,
      .max = COUNT_MAX,
-     .state = FIELD_LATER,
      .doc = "tool calls after which an undecided criterion has failed"},
     {0},
 };
@@ -103,17 +101,16 @@ static const struct field run_limits_fields[] = {
      .doc = "whether what a cache was written with counts as input"},
     {.name = "stop_early",
      .types = TYPE_BOOL,
-     .state = FIELD_LATER,
-     .idle = "false",
-     .doc = "false switches early stop off"},
+     .doc = "false switches early stop off; true is an error, as criteria are armed one by one"},
     {.name = "stop_early_gate_threshold",
      .types = TYPE_REAL,
      .flags = FIELD_RANGE,
      .min = 0,
      .max = 1,
-     .state = FIELD_LATER,
-     .idle = "1",
-     .doc = "score of the armed criteria that passes"},
+     .standard = "1",
+     .doc =
+         "part of the armed criteria's weight that passes after an early stop; above 0 where one "
+         "is armed"},
     {0},
 };
 const struct block run_limits_block = {

@@ -41,11 +41,13 @@ struct criterion {
     const char *type_name; /* as written in the file, for records: "command_not_executed" stays; of
                               the constant tables, or of params */
     char *description;
-    double weight;            /* >= 0 */
-    double pass_threshold;    /* 0..1 */
-    json_t *params;           /* object */
-    json_t *suite_thresholds; /* {metric: least}; NULL: none */
-    char *file;               /* position for errors */
+    double weight;             /* >= 0 */
+    double pass_threshold;     /* 0..1 */
+    json_t *params;            /* object */
+    json_t *suite_thresholds;  /* {metric: least}; NULL: none */
+    bool armed, stops_on_pass; /* it is watched while the agent works, and can end the run */
+    uint64_t decide_within;    /* calls after which it has failed, when undecided; 0: never */
+    char *file;                /* position for errors */
     unsigned line;
 };
 
@@ -96,8 +98,10 @@ struct task_private {
     size_t pre_run_count, post_run_count;
     /* suite-root variables of the operator's environment that commands here use: names */
     struct str_list suite_variables;
-    struct task_root root;              /* of the grading cell */
-    json_t *record_cli;                 /* what recorded tools answer, a list; NULL: none */
+    struct task_root root;  /* of the grading cell */
+    json_t *record_cli;     /* what recorded tools answer, a list; NULL: none */
+    bool stop_early_off;    /* the kill switch: nothing is watched */
+    double stop_early_gate; /* of the armed criteria's weights, to pass after an early stop */
     struct task_simulation *simulation; /* NULL: the agent is asked once */
     char *simulator_model;              /* of a flag: plays every user; NULL */
     char *judge_model;                  /* of judges that name none; NULL: the default of a key */

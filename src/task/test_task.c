@@ -319,8 +319,9 @@ static void complains_about_references_and_limits(void **state)
         {WHOLE "run_limits: {max_usd: 0, stop_early: false, stop_early_gate_threshold: 1.0}\n",
          "6:23 run_limits.max_usd: a number above 0 and up to 1000000000 expected, found the "
          "number 0\n"},
-        {WHOLE "run_limits: {stop_early: true}\n",
-         "6:14 run_limits.stop_early: 'stop_early' is not in this version\n"},
+        {WHOLE "run_limits: {stop_early: true}\n", "6:26 run_limits.stop_early: false, or nothing, "
+                                                   "expected: criteria are armed one by one, by "
+                                                   "stop_early of their own\n"},
     };
 
     check_complaints(cases, ARRAY_SIZE(cases));
@@ -365,7 +366,10 @@ static void complains_about_criteria(void **state)
          "5:93 success_criteria[0].pass_threshold: a number from 0 to 1 expected, found the number "
          ".nan\n"},
         {ONE("type: file_exists, description: d, path: a, stop_early: {}"),
-         "5:65 success_criteria[0].stop_early: 'stop_early' is not in this version\n"},
+         "5:77 success_criteria[0].stop_early: 'file_exists' cannot end a run early: it would look "
+         "at "
+         "work that is half done; skill_triggered, command_executed and command_not_executed "
+         "can\n"},
         {ONE("type: run_command, description: d, command: 'cat $REFERENCE_DIR/x'"),
          "5:65 success_criteria[0].command: $REFERENCE_DIR: the task has no reference\n"},
         {ONE("type: run_command, description: d, command: 'cat $TASK_DIR/x $REFERENCE_DIR_X'"), ""},

@@ -208,10 +208,19 @@ case_codex() { works codex gpt-5.4; }
 case_gemini() { works gemini gemini-2.5-pro; }
 case_opencode() { works opencode fake-1; }
 
+# What it prints while it works is enough to end it; what it did is judged by the wire.
+case_early_stop_of_claude_code() {
+  prepare claude-code
+  make_task claude-code
+  sed -i "s/require_success: true}/require_success: true, stop_early: {on_pass: stop}}/" suite/t/task.yaml
+  E2E_TIMEOUT=300 with_agents run_suite -m claude-opus-4-8
+  expect_trial '[.early_stop.reason, .early_stop.criterion, .agent.stopped_by, .status] | tojson' \
+    '["criteria_passed",2,"stop_early","SUCCESS"]'
+}
 case_talk_of_claude_code() { talks claude-code claude-opus-4-8; }
 case_talk_of_codex() { talks codex gpt-5.4; }
 case_talk_of_gemini() { talks gemini gemini-2.5-pro; }
 case_talk_of_opencode() { talks opencode fake-1; }
 case_talk_of_pi() { talks pi claude-sonnet-4-5; }
 
-main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all early_stop_of_claude_code:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all
