@@ -133,7 +133,7 @@ static int evaluate(const struct criterion *criterion, const struct grade_input 
     int r = criterion_types[criterion->kind].evaluate(criterion, input, ret, err);
 
     ret->duration_ns = clock_ns() - start_ns;
-    if (!(criterion->weight > 0))
+    if (!(criterion->weight > 0) || (input->stopped_early && !criterion->armed))
         ret->informational = true;
     if (r < 0)
         return error_wrap(err, r, "cannot evaluate %s '%s'", criterion->type_name,
@@ -141,12 +141,17 @@ static int evaluate(const struct criterion *criterion, const struct grade_input 
     return 0;
 }
 
-/* Score, gate and error from the verdicts that count. */
-static void sum_up(const struct criterion *criteria, struct grade_result *result)
+/*
+ * Score, gate and error from the verdicts that count. The gate is a strict and; after an early stop
+ * a part of the weight is enough.
+ */
+static void sum_up(const struct grade_input *input, struct grade_result *result)
 {
-    double sum = 0, weights = 0;
+    const struct criterion *criteria = input->task->criteria;
+    double least = input->stopped_early ? input->task->stop_early_gate : 1;
+    double sum = 0, weights = 0, passed = 0;
+    bool all_passed = true;
 
-    result->gate = true;
     for (size_t i = 0; i < result->count; i++) {
         const struct verdict *verdict = &result->verdicts[i];
 
@@ -155,7 +160,9 @@ static void sum_up(const struct criterion *criteria, struct grade_result *result
         weights += criteria[i].weight;
         /* What the agent broke is not passed; what we broke makes the whole an error. */
         if (verdict->errored || verdict->score < criteria[i].pass_threshold)
-            result->gate = false;
+            all_passed = false;
+        else
+            passed += criteria[i].weight;
         sum += verdict->errored ? 0 : verdict->score * criteria[i].weight;
         if (verdict->errored && !verdict->caused_by_agent && result->error == NULL)
             result->error =
@@ -165,7 +172,7 @@ static void sum_up(const struct criterion *criteria, struct grade_result *result
     result->nothing_gates = !(weights > 0);
     result->has_score = !result->nothing_gates && result->error == NULL;
     result->score = result->has_score ? sum / weights : 0;
-    result->gate = result->gate && result->has_score;
+    result->gate = result->has_score && (all_passed || (least < 1 && passed / weights >= least));
 }
 
 /* What reached a judge of the private half is in nothing that is kept or printed. */
@@ -191,7 +198,7 @@ int grade_run(const struct grade_input *input, struct grade_result *ret, struct 
     }
     for (size_t i = 0; input->judges != NULL && i < result.count; i++)
         scrub_verdict(input->judges->scrub, &result.verdicts[i]);
-    sum_up(task->criteria, &result);
+    sum_up(input, &result);
     *ret = result;
     result = (struct grade_result){0};
     return 0;

@@ -98,7 +98,8 @@ struct grade_input {
     struct grade_workspace *workspace;
     const struct event_log *events;
     const char *final_message, *dialog; /* dialog as JSON; NULL: none */
-    bool events_trusted;                /* wire, or self-reported with trust_self_reported */
+    bool events_trusted;                /* as task_agent_is_trusted() */
+    bool stopped_early; /* by armed criteria: no other one scores or gates, see sum_up() */
     uint64_t
         command_timeout_ms; /* min(30 s, limits.timeout) when a criterion has none of its own */
     const struct grade_judges *judges; /* judge.h; NULL: no criterion judges */

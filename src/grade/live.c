@@ -14,13 +14,19 @@ struct live {
     unsigned turn;
 };
 
-struct live *live_new(const struct task_private *task)
+/* What weighs nothing decides nothing. */
+static bool is_watched(const struct criterion *criterion)
 {
-    bool is_armed = false;
+    return criterion->armed && criterion->weight > 0;
+}
+
+struct live *live_new(const struct task_private *task, bool is_trusted)
+{
+    size_t watched = 0;
 
     for (size_t i = 0; i < task->criterion_count; i++)
-        is_armed = is_armed || task->criteria[i].armed;
-    if (!is_armed || task->stop_early_off)
+        watched += is_watched(&task->criteria[i]);
+    if (watched == 0 || task->stop_early_off || !is_trusted)
         return NULL;
     struct live *live = mem_new(1, sizeof(*live));
 
@@ -81,7 +87,7 @@ static bool look_at_all(struct live *live, const struct event_log *events)
     for (size_t i = 0; i < live->task->criterion_count; i++) {
         const struct criterion *criterion = &live->task->criteria[i];
 
-        if (!criterion->armed || live->states[i] != LIVE_UNDECIDED)
+        if (!is_watched(criterion) || live->states[i] != LIVE_UNDECIDED)
             continue;
         if (!look(criterion, events, &live->states[i]))
             return false;
@@ -111,7 +117,7 @@ static struct sums sum(const struct live *live, bool stopping)
         const struct criterion *criterion = &live->task->criteria[i];
         enum live_state state = live->states[i];
 
-        if (!criterion->armed || criterion->weight <= 0)
+        if (!is_watched(criterion))
             continue;
         sums.waiting += state == LIVE_UNDECIDED && can_pass(criterion);
         if (stopping && !criterion->stops_on_pass)
@@ -129,7 +135,7 @@ static enum live_reason decide(const struct live *live)
     double least = live->task->stop_early_gate;
     struct sums all = sum(live, false), stopping = sum(live, true);
 
-    if (all.waiting > 0 || all.weight <= 0)
+    if (all.waiting > 0)
         return LIVE_GOES_ON;
     if ((all.weight - all.lost) / all.weight < least)
         return live->states[live->decided_by] == LIVE_LATE ? LIVE_BUDGET : LIVE_FAILED;
@@ -180,7 +186,7 @@ json_t *live_json(const struct live *live)
     json_t *object = json_object();
 
     for (size_t i = 0; i < live->task->criterion_count; i++)
-        armed += live->task->criteria[i].armed;
+        armed += is_watched(&live->task->criteria[i]);
     json_put_text(object, "reason", reasons[live->reason]);
     json_put_int(object, "criterion", (int64_t)live->decided_by + 1);
     json_put_text(object, "type", criterion->type_name);

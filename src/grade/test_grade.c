@@ -36,14 +36,18 @@ static const struct {
 
 #define PARTS_MAX 4
 
-static int grade(const struct part *parts, struct grade_result *ret, struct error **err)
+/* stop_gate: 0, or what is enough of the armed criteria, as the run was stopped early; the first
+ * two are armed. */
+static int grade(const struct part *parts, double stop_gate, struct grade_result *ret,
+                 struct error **err)
 {
     static char description[] = "a part";
     struct criterion criteria[PARTS_MAX] = {0};
     struct grade_workspace workspace = test_workspace();
     struct event_log events = {0};
-    struct task_private task = {.criteria = criteria};
+    struct task_private task = {.criteria = criteria, .stop_early_gate = stop_gate};
     struct grade_input input = {
+        .stopped_early = stop_gate > 0,
         .task = &task,
         .workspace = &workspace,
         .events = &events,
@@ -61,6 +65,7 @@ static int grade(const struct part *parts, struct grade_result *ret, struct erro
             .description = description,
             .weight = part->weight,
             .pass_threshold = part->threshold,
+            .armed = task.criterion_count < 2,
             .params = test_json(outcomes[part->outcome].params),
         };
     }
@@ -111,7 +116,7 @@ static void the_gate_is_a_strict_and_and_the_score_a_weighted_mean(void **state)
         scoped(grade_result_done) struct grade_result result = {0};
 
         print_message("case %zu\n", i);
-        assert_int_equal(grade(cases[i].parts, &result, NULL), 0);
+        assert_int_equal(grade(cases[i].parts, 0, &result, NULL), 0);
         assert_int_equal(result.gate, cases[i].gate);
         assert_int_equal(result.has_score, cases[i].has_score);
         assert_int_equal(result.nothing_gates, cases[i].nothing_gates);
@@ -121,6 +126,40 @@ static void the_gate_is_a_strict_and_and_the_score_a_weighted_mean(void **state)
             assert_non_null(strstr(result.error, cases[i].error));
         for (size_t n = 0; n < result.count; n++)
             assert_non_null(result.verdicts[n].details);
+    }
+}
+
+/* Only armed criteria count then, and they alone can be the reason of an error. */
+static void after_an_early_stop_the_armed_criteria_decide(void **state)
+{
+    static const struct {
+        double gate;
+        struct part parts[PARTS_MAX];
+        bool passes, nothing_gates, has_error;
+    } cases[] = {
+        {1, {{ONE, 1, 0.9}, {ONE, 1, 0.9}, {ZERO, 5, 0.9}}, true, false, false},
+        {1, {{ONE, 1, 0.9}, {ZERO, 1, 0.9}, {ONE, 5, 0.9}}, false, false, false},
+        {0.5, {{ONE, 1, 0.9}, {ZERO, 1, 0.9}, {ZERO, 5, 0.9}}, true, false, false},
+        {0.6, {{ONE, 1, 0.9}, {ZERO, 1, 0.9}}, false, false, false},
+        /* Each is passed or not: three quarters below the threshold are nothing. */
+        {0.5, {{THREE_QUARTERS, 9, 0.8}, {ONE, 1, 0.9}}, false, false, false},
+        /* Work that is half done breaks what is not armed. */
+        {1, {{ONE, 1, 0.9}, {ONE, 1, 0.9}, {MISSING_TOOL, 1, 0.9}}, true, false, false},
+        {1, {{ONE, 1, 0.9}, {MISSING_TOOL, 1, 0.9}}, false, false, true},
+        /* What the agent reported itself ends nothing well. */
+        {1, {{SELF_REPORTED, 1, 0.9}, {SELF_REPORTED, 1, 0.9}, {ONE, 1, 0.9}}, false, true, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        scoped(grade_result_done) struct grade_result result = {0};
+        scoped(error_freep) struct error *err = NULL;
+
+        assert_int_equal(grade(cases[i].parts, cases[i].gate, &result, &err), 0);
+        if (result.gate != cases[i].passes || result.nothing_gates != cases[i].nothing_gates ||
+            (result.error != NULL) != cases[i].has_error)
+            fail_msg("case %zu: gate %d, error %s", i, result.gate,
+                     result.error == NULL ? "none" : result.error);
     }
 }
 
@@ -165,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_gate_is_a_strict_and_and_the_score_a_weighted_mean),
+        cmocka_unit_test(after_an_early_stop_the_armed_criteria_decide),
         cmocka_unit_test(a_failing_system_ends_the_grading_and_says_where),
         cmocka_unit_test(every_kind_has_its_row),
     };

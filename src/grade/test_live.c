@@ -89,7 +89,7 @@ static void play(const struct live_case *test, size_t piece)
     for (; task.criterion_count < CRITERIA_MAX && test->armed[task.criterion_count].word != NULL;
          task.criterion_count++)
         criteria[task.criterion_count] = criterion_of(&test->armed[task.criterion_count]);
-    struct live *live = live_new(&task);
+    struct live *live = live_new(&task, true);
 
     for (const char *call = test->calls; *call != '\0'; call += 1 + (call[1] == ' '))
         str_list_add_take(&words, str_ndup(call, 1));
@@ -126,14 +126,16 @@ static void ends_when_nothing_can_matter_any_more(unused_ok void **state)
 
 static void is_nothing_where_nothing_is_armed(unused_ok void **state)
 {
-    struct criterion criterion = {.kind = CRITERION_COMMAND_EXECUTED, .armed = true};
+    struct criterion criterion = {.kind = CRITERION_COMMAND_EXECUTED, .weight = 1, .armed = true};
     struct task_private task = {
         .criteria = &criterion, .criterion_count = 1, .stop_early_off = true};
 
-    assert_null(live_new(&task));
-    task.criterion_count = 0;
+    assert_null(live_new(&task, true));
     task.stop_early_off = false;
-    assert_null(live_new(&task));
+    /* What an agent says of itself is no reason to end its run. */
+    assert_null(live_new(&task, false));
+    task.criterion_count = 0;
+    assert_null(live_new(&task, true));
 }
 
 int main(void)

@@ -24,6 +24,7 @@ struct grade_cell_options {
     const char *input_dir;  /* $INPUT_DIR in the cell; NULL: none */
     int tar_fd, changes_fd; /* what the agent left; -1: nothing */
     bool reads_files;       /* criteria will look at files, for which the worker must be there */
+    bool stopped_early;     /* by armed criteria */
     int events_fd; /* events.jsonl, mounted instead of events when that is large; -1: none */
     const char *events, *final_text, *dialog; /* texts under $CLOSEDBOOK_TRIAL */
     const struct task_limits *limits;         /* for the environment; NULL: none */

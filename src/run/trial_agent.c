@@ -443,10 +443,10 @@ static bool look_live(void *context)
 }
 
 /* From here on armed criteria see what the agent does. */
-static void watch(struct agent_run *run, const struct task_private *task,
-                  struct agent_output *output)
+static void watch(struct agent_run *run, const struct task_public *half,
+                  const struct task_private *task, struct agent_output *output)
 {
-    run->live = live_new(task);
+    run->live = live_new(task, task_agent_is_trusted(&half->agent));
     if (run->live == NULL)
         return;
     output->look = look_live;
@@ -482,7 +482,7 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
     run->stream = agent_program_stream(job, &run->events);
     agent_output_init(&output, (size_t)public_half->limits.max_output_mb << 20, reader,
                       run->stream);
-    watch(run, private_half, &output);
+    watch(run, public_half, private_half, &output);
     agent_output_attach(&output, &pipes);
     r = wait_program(job, record, run, &output, &end, err);
     agent_output_sync(&output, &pipes);

@@ -116,30 +116,6 @@ static bool turns_are_used_up(const struct trial_job *job, const struct trial_re
             str_equal(record->agent.stopped_by, "max_turns"));
 }
 
-/* After an early stop only the armed criteria decide, each passed or not, by their weight. */
-static bool passes(const struct trial_job *job, const struct trial_record *record,
-                   const struct grade_result *result)
-{
-    const struct task_public *public_half = NULL;
-    const struct task_private *task = NULL;
-    double weight = 0, passed = 0;
-
-    task_split(job->task, &public_half, &task);
-    if (record->early_stop == NULL)
-        return result->gate;
-    for (size_t i = 0; i < task->criterion_count && i < result->count; i++) {
-        const struct criterion *criterion = &task->criteria[i];
-        const struct verdict *verdict = &result->verdicts[i];
-
-        if (!criterion->armed)
-            continue;
-        weight += criterion->weight;
-        if (!verdict->errored && verdict->score >= criterion->pass_threshold)
-            passed += criterion->weight;
-    }
-    return weight > 0 && passed / weight >= task->stop_early_gate;
-}
-
 /* An execution fact stays; the verdict decides the rest, in the order of task-format.md. */
 static void set_status(const struct trial_job *job, struct trial_record *record,
                        const struct grade_result *result)
@@ -168,11 +144,11 @@ static void set_status(const struct trial_job *job, struct trial_record *record,
         record->has_verdict = record->has_score = false;
         return;
     }
-    record->passed = passes(job, record, result);
-    record->status = record->passed                   ? STATUS_SUCCESS
+    record->status = result->gate                     ? STATUS_SUCCESS
                      : turns_are_used_up(job, record) ? STATUS_MAX_TURNS_EXHAUSTED
                                                       : STATUS_FAILURE;
     record->has_verdict = true;
+    record->passed = result->gate;
 }
 
 struct grade_files {
@@ -287,8 +263,8 @@ static int grade_in_cell(const struct trial_job *job, const struct grade_cell_op
         .events = events,
         .final_message = options->final_text,
         .dialog = options->dialog,
-        .events_trusted = public_half->agent.trust_self_reported ||
-                          task_agent_is_cli(public_half->agent.type), /* the wire's calls */
+        .events_trusted = task_agent_is_trusted(&public_half->agent),
+        .stopped_early = options->stopped_early,
         .command_timeout_ms =
             limit_ms != 0 && limit_ms < COMMAND_TIMEOUT_MS ? limit_ms : COMMAND_TIMEOUT_MS,
         .judges = judges_of(judges),
@@ -324,6 +300,7 @@ static int grade_once(const struct trial_job *job, const struct trial_record *re
         .tar_fd = left_as_staged(job->dir_fd, record) ? -1 : files.tar_fd,
         .changes_fd = files.changes_fd,
         .reads_files = reads_files(private_half),
+        .stopped_early = record->early_stop != NULL,
         .events_fd = files.events_fd,
         .kept_path = files.log_fd < 0 ? NULL : MOCKS_LOG,
         .kept_fd = files.log_fd,

@@ -50,6 +50,11 @@ bool task_agent_is_cli(enum task_agent_type type)
     return cli_of(type) != 0;
 }
 
+bool task_agent_is_trusted(const struct task_agent *agent)
+{
+    return agent->trust_self_reported || task_agent_is_cli(agent->type);
+}
+
 static char *text_at(const struct node *block, const char *key)
 {
     const char *text = node_get_text(block, key);

@@ -54,6 +54,8 @@ struct task_agent {
 
 /* Whether it is a program that is installed on the host and asks a model. */
 bool task_agent_is_cli(enum task_agent_type type);
+/* Whether its calls count: of the wire, or reported by itself where the task trusts that. */
+bool task_agent_is_trusted(const struct task_agent *agent) nonnull(1);
 
 enum task_source_kind {
     SOURCE_TEMPLATE_DIR,

@@ -51,6 +51,23 @@ case_armed_criteria_end_the_run() {
   stopped half '["criteria_passed",1,"stop_early","SUCCESS",true]'
 }
 
+case_what_an_agent_says_of_itself_ends_nothing() {
+  # One line printed, and the work undone: with trust (the control) that is the end, and a good one.
+  waiter "$(executed two '{on_pass: stop}')"$'\n  - {type: file_exists, description: the work, path: never.txt}'
+  cb run suite --suite-root suite --run-dir trusted --quiet
+  stopped trusted '["criteria_passed",1,"stop_early","SUCCESS",true]'
+  sed -i 's/, trust_self_reported: true//' suite/t/task.yaml
+  sed -i "s/^sleep .*/sleep 0/" suite/t/agent.sh
+  cb run suite --suite-root suite --run-dir claimed --quiet
+  [[ $(trial '[.early_stop, .status, .passed, .agent.stopped_by] | tojson' t 00 claimed) == '[null,"FAILURE",false,"exit"]' ]] ||
+    fail "a line was believed: $(trial '[.early_stop, .status] | tojson' t 00 claimed)"
+  # Nor does a record that says so make it pass.
+  jq '.early_stop = {"reason":"criteria_passed","criterion":1,"type":"x","description":"x","armed":1,"turn":0,"calls":1,"gate_threshold":1}' \
+    claimed/trials/default/t/00/trial.json >forged && cat forged >claimed/trials/default/t/00/trial.json
+  cb grade claimed
+  [[ $(trial .passed t 00 claimed) != true ]] || fail "a forged record passes"
+}
+
 case_what_is_not_armed_ends_nothing() {
   # Undecided, switched off, or only noted: the time limit is what ends it.
   waiter "$(executed two '{on_pass: continue}')" 'run_limits: {turn_timeout: 10}'
@@ -67,4 +84,4 @@ case_what_is_not_armed_ends_nothing() {
   expect_text err "'file_exists' cannot end a run early: it would look at work that is half done"
 }
 
-main armed_criteria_end_the_run:user what_is_not_armed_ends_nothing
+main armed_criteria_end_the_run:user what_an_agent_says_of_itself_ends_nothing what_is_not_armed_ends_nothing
