@@ -83,10 +83,10 @@ static bool is_of_main_thread(const struct proxy_request *request, const json_t 
         return false;
     if (proxy->thread == NULL)
         return json_array_size(json_object_get(body, "tools")) > 0;
-    if (!extends(proxy->thread, said) && !is_same(proxy->thread, said) &&
-        !is_expected(proxy, body, said))
+    if (extends(proxy->thread, said) || is_same(proxy->thread, said))
+        return true;
+    if (!is_expected(proxy, body, said))
         return false;
-    /* The exchange has its thread: what a sub-agent is told of it makes none. */
     free(proxy->expects);
     proxy->expects = NULL;
     return true;

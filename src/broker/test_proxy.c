@@ -433,32 +433,6 @@ static void an_exchange_of_a_dialog_has_turns_of_its_own(void **state)
     assert_string_equal(json_get_text(result, "stopped_by"), "max_turns");
 }
 
-/* Where the client does repeat its history, nobody else who is told the prompt takes its place. */
-static void a_thread_that_goes_on_stays_the_main_one(void **state)
-{
-    static const char *const answers[] = {WHOLE, WHOLE, WHOLE, NULL};
-    static const char more[] = "{\"role\":\"user\",\"content\":\"and more\"}";
-    struct fixture fixture;
-    json_t *sums = NULL;
-
-    (void)state;
-    start(&fixture, answers, "");
-    scoped(mem_freep) char *next =
-        str_format(BODY(FIRST ",{\"role\":\"assistant\",\"content\":\"yes\"},%s"), more);
-    scoped(mem_freep) char *other =
-        str_format(BODY("{\"role\":\"user\",\"content\":\"you are a helper\"},%s"), more);
-
-    assert_int_equal(ask(&fixture, BODY(FIRST)), 200);
-    assert_int_equal(broker_models_next(fixture.connection, "and more", &sums, NULL), 0);
-    json_decref(sums);
-    assert_int_equal(ask(&fixture, next), 200);
-    assert_int_equal(ask(&fixture, other), 200);
-    scoped(json_freep) json_t *result = stop(&fixture, NULL, NULL);
-
-    assert_int_equal(json_get_int(result, "turns", -1), 2);
-    assert_int_equal(json_get_int(result, "aside", -1), 1);
-}
-
 static void tokens_and_money_come_to_an_end(void **state)
 {
     static const char *const answers[] = {WHOLE, WHOLE, NULL};
@@ -512,7 +486,6 @@ int main(void)
         cmocka_unit_test(a_head_of_ten_megabytes_is_dropped_and_counted),
         cmocka_unit_test(turns_are_those_of_the_main_thread),
         cmocka_unit_test(an_exchange_of_a_dialog_has_turns_of_its_own),
-        cmocka_unit_test(a_thread_that_goes_on_stays_the_main_one),
         cmocka_unit_test(tokens_and_money_come_to_an_end),
         cmocka_unit_test(what_cannot_be_recorded_is_not_sent_on),
     };
