@@ -1,4 +1,3 @@
-#include "base/fs.h"
 #include "base/mem.h"
 #include "cli/commands.h"
 #include "cli/figures_options.h"

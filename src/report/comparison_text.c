@@ -3,23 +3,9 @@
 #include "base/mem.h"
 #include "report/figures_text.h"
 
-#define LABEL_COLUMNS 18
 #define FLIPS_SHOWN 20
 #define NAMES_SHOWN 5
 #define TASK_COLUMNS_MAX 48
-
-static void label(const struct painter *painter, const char *text)
-{
-    paint_spaces(painter, 4);
-    paint_cell(painter, PAINT_DIM, text, LABEL_COLUMNS, ALIGN_LEFT);
-}
-
-static void line(const struct painter *painter, const char *name, const char *text)
-{
-    label(painter, name);
-    buf_text_append(painter->buf, text);
-    buf_char(painter->buf, '\n');
-}
 
 /* As a share: in points of a hundred; else as it is. */
 static void result_line(const struct painter *painter, const char *name,
@@ -41,7 +27,7 @@ static void result_line(const struct painter *painter, const char *name,
         buf_format(&text, ", %.3f with Holm", result->p_adjusted);
     if (!isnan(result->effect))
         buf_format(&text, "   d %.2f", result->effect);
-    line(painter, name, buf_text(&text));
+    figures_line(painter, name, buf_text(&text));
 }
 
 static void names_line(const struct painter *painter, const char *name, const char *const *names,
@@ -51,7 +37,7 @@ static void names_line(const struct painter *painter, const char *name, const ch
 
     if (count == 0)
         return;
-    label(painter, name);
+    figures_label(painter, name);
     buf_format(painter->buf, "%zu: ", count);
     for (size_t i = 0; i < shown; i++) {
         if (i > 0)
@@ -70,7 +56,7 @@ static void flip_lines(const struct painter *painter, const struct comparison *c
     scoped(mem_freep) char *counts =
         str_format("%zu worse, %zu better", comparison->worse, comparison->better);
 
-    line(painter, "tasks", counts);
+    figures_line(painter, "tasks", counts);
     for (size_t i = 0; i < shown; i++) {
         const struct comparison_flip *flip = &comparison->flips[i];
         bool worse = flip->b_passed * flip->a_decided < flip->a_passed * flip->b_decided;
@@ -126,7 +112,7 @@ void comparison_text(const struct painter *painter, const struct comparison *com
             str_format("only A passes %zu, only B %zu   p %.3f (McNemar, exact)",
                        comparison->only_a, comparison->only_b, comparison->mcnemar_p);
 
-        line(painter, "pairs that differ", pairs);
+        figures_line(painter, "pairs that differ", pairs);
     }
     result_line(painter, "score", &comparison->score, false);
     flip_lines(painter, comparison, whole);

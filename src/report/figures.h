@@ -12,7 +12,7 @@
 #include "record/run_dir.h"
 #include "stats/cluster.h"
 
-#define FIGURES_K_MAX 16
+#define FIGURES_K_MAX 17 /* 1, 2, 4 ... below 65536, and the most */
 
 struct figures_options {
     double confidence; /* of every interval */

@@ -9,24 +9,16 @@
 #define RANGE_COLUMNS 20
 #define TASK_COLUMNS_MAX 48
 
-void percent_text(struct buf *buf, double share)
-{
-    if (isnan(share))
-        buf_text_append(buf, "none");
-    else
-        buf_format(buf, "%.1f %%", 100 * share);
-}
-
-static void label(const struct painter *painter, const char *text)
+void figures_label(const struct painter *painter, const char *name)
 {
     paint_spaces(painter, 4);
-    paint_cell(painter, PAINT_DIM, text, LABEL_COLUMNS, ALIGN_LEFT);
+    paint_cell(painter, PAINT_DIM, name, LABEL_COLUMNS, ALIGN_LEFT);
 }
 
-static void line(const struct painter *painter, const char *name, const struct buf *text)
+void figures_line(const struct painter *painter, const char *name, const char *text)
 {
-    label(painter, name);
-    buf_text_append(painter->buf, buf_text(text));
+    figures_label(painter, name);
+    buf_text_append(painter->buf, text);
     buf_char(painter->buf, '\n');
 }
 
@@ -44,15 +36,15 @@ static void percent_range(struct buf *buf, struct interval interval)
 static void rate_line(const struct painter *painter, const char *name,
                       const struct cluster_mean *mean, struct interval interval)
 {
-    scoped(buf_done) struct buf share = {0};
+    scoped(mem_freep) char *share =
+        isnan(mean->mean) ? str_dup("none") : str_format("%.1f %%", 100 * mean->mean);
     scoped(buf_done) struct buf text = {0};
 
-    percent_text(&share, mean->mean);
-    buf_format(&text, "%-*s", VALUE_COLUMNS, buf_text(&share));
+    buf_format(&text, "%-*s", VALUE_COLUMNS, share);
     percent_range(&text, interval);
     buf_format(&text, "%zu trials of %zu task%s", mean->trials, mean->clusters,
                mean->clusters == 1 ? "" : "s");
-    line(painter, name, &text);
+    figures_line(painter, name, buf_text(&text));
 }
 
 static void score_line(const struct painter *painter, const struct variant_figures *variant)
@@ -67,7 +59,7 @@ static void score_line(const struct painter *painter, const struct variant_figur
     buf_format(&text, "%-*.3f%-*s", VALUE_COLUMNS, variant->score.mean, RANGE_COLUMNS, range);
     if (!isnan(variant->score.standard_error))
         buf_format(&text, "standard error %.3f", variant->score.standard_error);
-    line(painter, "score", &text);
+    figures_line(painter, "score", buf_text(&text));
 }
 
 static void pass_k_lines(const struct painter *painter, const struct variant_figures *variant)
@@ -83,8 +75,8 @@ static void pass_k_lines(const struct painter *painter, const struct variant_fig
         buf_format(&hat, "%s%zu: %.1f %%", i == 0 ? "" : "   ", variant->pass_k[i].k,
                    100 * variant->pass_k[i].hat);
     }
-    line(painter, "pass@k", &at);
-    line(painter, "pass^k", &hat);
+    figures_line(painter, "pass@k", buf_text(&at));
+    figures_line(painter, "pass^k", buf_text(&hat));
 }
 
 static void cost_lines(const struct painter *painter, const struct variant_figures *variant)
@@ -100,7 +92,7 @@ static void cost_lines(const struct painter *painter, const struct variant_figur
         if (variant->priced < variant->decided + variant->errors)
             buf_format(&cost, " (known of %zu of %zu trials)", variant->priced,
                        variant->decided + variant->errors);
-        line(painter, "cost", &cost);
+        figures_line(painter, "cost", buf_text(&cost));
     }
     duration_text(&time, variant->agent_seconds * 1000);
     if (variant->passed > 0) {
@@ -108,7 +100,7 @@ static void cost_lines(const struct painter *painter, const struct variant_figur
         duration_text(&time, variant->agent_seconds * 1000 / passed);
         buf_text_append(&time, " a pass");
     }
-    line(painter, "agent time", &time);
+    figures_line(painter, "agent time", buf_text(&time));
 }
 
 static void apart_line(const struct painter *painter, const struct variant_figures *variant)
@@ -129,7 +121,7 @@ static void apart_line(const struct painter *painter, const struct variant_figur
         if (kinds[i].count == 0)
             continue;
         buf_format(&text, "%zu %s", kinds[i].count, kinds[i].what);
-        line(painter, "apart", &text);
+        figures_line(painter, "apart", buf_text(&text));
     }
 }
 
@@ -180,7 +172,7 @@ static void variant_text(const struct painter *painter, const struct variant_fig
     apart_line(painter, variant);
     buf_format(&steady, "%zu always pass, %zu never, %zu sometimes", variant->always,
                variant->never, variant->sometimes);
-    line(painter, "tasks", &steady);
+    figures_line(painter, "tasks", buf_text(&steady));
     task_lines(painter, variant, whole, options->confidence);
 }
 

@@ -16,5 +16,7 @@ void figures_plan_text(const struct painter *painter, const struct run_figures *
 void comparison_text(const struct painter *painter, const struct comparison *comparison, bool whole)
     nonnull(1, 2);
 
-/* "71.1 %", "-", in share. */
-void percent_text(struct buf *buf, double share) nonnull(1);
+/* One fact: its name in a column of its own, then text of ours. */
+void figures_label(const struct painter *painter, const char *name) nonnull(1, 2);
+void figures_line(const struct painter *painter, const char *name, const char *text)
+    nonnull(1, 2, 3);

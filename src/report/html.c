@@ -214,12 +214,13 @@ static void tools(struct buf *buf)
 /* What failed first, errors next, then the rest; each in the order of the run. */
 static void all_trials(struct buf *buf, const struct run_trials *trials, const struct html_run *run)
 {
+    const struct trial_naming naming = trial_naming(trials);
     static const enum trial_look order[] = {LOOK_FAILED, LOOK_ERROR, LOOK_PASSED, LOOK_NEUTRAL};
 
     for (size_t n = 0; n < ARRAY_SIZE(order); n++) {
         for (size_t i = 0; i < trials->count; i++) {
             if (trial_look(&trials->records[i]) == order[n])
-                html_trial(buf, trials, i, run);
+                html_trial(buf, trials, i, &naming, run);
         }
     }
 }

@@ -97,17 +97,16 @@ void html_figures(struct buf *buf, const struct run_figures *figures)
  */
 
 /* A square for each trial of one variant's task; they stand one after the other. */
-static size_t squares(struct buf *buf, const struct run_trials *trials, size_t first,
-                      const char *task_id)
+static void squares(struct buf *buf, const struct run_trials *trials, size_t first,
+                    const char *task_id)
 {
     size_t end = first;
-    size_t count = 0;
 
     while (end < trials->count && str_equal(trials->records[end].task_id, task_id) &&
            str_equal(trials->records[end].variant_id, trials->records[first].variant_id))
         end++;
-    count = end - first;
-    buf_format(buf, "<svg width=\"%zu\" height=\"%d\">", count * (SQUARE + SQUARE_GAP), SQUARE);
+    buf_format(buf, "<svg width=\"%zu\" height=\"%d\">", (end - first) * (SQUARE + SQUARE_GAP),
+               SQUARE);
     for (size_t i = first; i < end; i++) {
         const struct trial_record *record = &trials->records[i];
 
@@ -118,7 +117,6 @@ static size_t squares(struct buf *buf, const struct run_trials *trials, size_t f
                    SQUARE, trial_status_name(record->status));
     }
     buf_text_append(buf, "</svg>");
-    return count;
 }
 
 /* The first trial of a task in a variant; trials->count: there is none. */
@@ -201,7 +199,7 @@ void html_map(struct buf *buf, const struct run_trials *trials, const struct run
 
             buf_text_append(buf, "<td>");
             if (first < trials->count)
-                (void)squares(buf, trials, first, names[n]);
+                squares(buf, trials, first, names[n]);
             buf_text_append(buf, "</td>");
         }
         buf_text_append(buf, "</tr>\n");

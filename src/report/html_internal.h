@@ -20,4 +20,4 @@ void html_map(struct buf *buf, const struct run_trials *trials, const struct run
     nonnull(1, 2, 3);
 /* The i-th trial, with all that is known of it. */
 void html_trial(struct buf *buf, const struct run_trials *trials, size_t i,
-                const struct html_run *run) nonnull(1, 2, 4);
+                const struct trial_naming *naming, const struct html_run *run) nonnull(1, 2, 4, 5);

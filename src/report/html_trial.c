@@ -161,16 +161,15 @@ static void body(struct buf *buf, const struct run_trials *trials, size_t i,
 }
 
 void html_trial(struct buf *buf, const struct run_trials *trials, size_t i,
-                const struct html_run *run)
+                const struct trial_naming *naming, const struct html_run *run)
 {
     static const char *const signs[LOOK_COUNT] = {"&#10003;", "&#10007;", "!", "&#9675;"};
     const struct trial_record *record = &trials->records[i];
-    const struct trial_naming naming = trial_naming(trials);
     enum trial_look look = trial_look(record);
     scoped(buf_done) struct buf name = {0};
     scoped(buf_done) struct buf why = {0};
 
-    trial_name(&name, record, &naming);
+    trial_name(&name, record, naming);
     trial_reason(&why, record);
     buf_format(buf,
                "<details class=\"trial\" id=\"t%zu\" data-look=\"%s\"><summary><span "

@@ -195,7 +195,8 @@ static int ask_once(struct dialog *dialog, const struct event_log *log, struct j
         return error_set(err, ERROR_SYSTEM,
                          "simulation: the model '%s' that plays the user did not answer (status "
                          "%jd): %.300s",
-                         dialog->route.model, (intmax_t)status, status == 0 ? error : refusal);
+                         dialog->route.model, (intmax_t)status,
+                         status == 0 && error != NULL ? error : refusal);
     }
     judge_reply_parse(dialog->route.api, bytes, size, ret);
     add_usage(dialog, ret);

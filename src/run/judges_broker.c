@@ -92,7 +92,6 @@ static int check_all(const struct task_set *tasks, const struct judges_setup *se
 
         if (r == 0 && setup->dialogs && dialog_needs_model(public_half, private_half))
             r = dialog_check(private_half, facts, err);
-
         if (r < 0)
             return r;
     }

@@ -4,9 +4,7 @@
 #define EXCHANGES 8
 #define STOP_TOKEN "<<<END>>>"
 
-/* The block that has the key; NULL: none. */
-static const struct node *find(const struct build *build, const char *key,
-                               const struct node **ret_block)
+static const struct node *get(const struct build *build, const char *key)
 {
     const struct experiment *experiment = build->suite->experiment;
     const struct node *const blocks[] = {
@@ -18,19 +16,10 @@ static const struct node *find(const struct build *build, const char *key,
     for (size_t i = 0; i < ARRAY_SIZE(blocks); i++) {
         const struct node *value = node_get(blocks[i], key);
 
-        if (value == NULL)
-            continue;
-        *ret_block = blocks[i];
-        return value;
+        if (value != NULL)
+            return value;
     }
     return NULL;
-}
-
-static const struct node *get(const struct build *build, const char *key)
-{
-    const struct node *block = NULL;
-
-    return find(build, key, &block);
 }
 
 bool build_is_dialog(const struct build *build)
@@ -74,9 +63,8 @@ static uint64_t read_count(const struct build *build, const char *key, uint64_t 
 static void require(const struct build *build, struct mark mark, const char *key, const char *value)
 {
     scoped(mem_freep) char *path = str_format("simulation.%s", key);
-    scoped(mem_freep) char *given = str_format("simulation.%s", key);
 
-    if (value == NULL && !build_is_given(build, given))
+    if (value == NULL && !build_is_given(build, path))
         build_error(build, mark, path,
                     "required: a text expected, found nothing (or a 'script' of what the user "
                     "says)");
@@ -85,11 +73,10 @@ static void require(const struct build *build, struct mark mark, const char *key
 void build_simulation(const struct build *build)
 {
     struct task_private *half = build->task->private_half;
-    const struct node *block = NULL;
-    const struct node *enabled = find(build, "enabled", &block);
+    const struct node *enabled = get(build, "enabled");
     const struct node *shared = get(build, "share_description");
 
-    if (enabled == NULL || !enabled->truth)
+    if (!build_is_dialog(build))
         return;
     struct task_simulation *simulation = mem_new(1, sizeof(*simulation));
 

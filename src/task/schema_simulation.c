@@ -69,7 +69,7 @@ static const struct field simulation_fields[] = {
     {.name = "model",
      .types = TYPE_TEXT,
      .flags = FIELD_NOT_EMPTY,
-     .doc = "that plays the user; else --simulator-model, then that of judges"},
+     .doc = "that plays the user, unless --simulator-model names one; else that of judges"},
     {.name = "parallel_trials", .types = TYPE_ANY, .state = FIELD_UNUSED, .doc = "-j says it"},
     {.name = "share_description",
      .types = TYPE_BOOL,
