@@ -1,5 +1,5 @@
 /*
- * SHA-256 of OpenSSL's low-level functions, linked statically: only the digest itself is pulled in,
+ * Digests by OpenSSL's low-level functions, linked statically: only the digest itself is pulled in,
  * and nothing is loaded or set up at the start, which would take longer than a cell does.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* they are deprecated in favour of EVP, not broken */
@@ -9,6 +9,7 @@
 #include <openssl/sha.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 struct sha256_stream {
     SHA256_CTX context;
@@ -53,4 +54,22 @@ struct sha256 sha256_of(const void *bytes, size_t size)
     ASSERT(SHA256_Init(&stream.context) == 1);
     sha256_stream_add(&stream, bytes, size);
     return sha256_stream_end(&stream);
+}
+
+struct git_blob_names git_blob_names_of(const void *bytes, size_t size)
+{
+    scoped(mem_freep) char *header = str_format("blob %zu", size);
+    scoped(sha256_stream_freep) struct sha256_stream *stream = sha256_stream_new();
+    struct git_blob_names names;
+    SHA_CTX context;
+
+    /* The NUL belongs to it. */
+    ASSERT(SHA1_Init(&context) == 1);
+    ASSERT(SHA1_Update(&context, header, strlen(header) + 1) == 1);
+    ASSERT(SHA1_Update(&context, bytes, size) == 1);
+    ASSERT(SHA1_Final(names.sha1, &context) == 1);
+    sha256_stream_add(stream, header, strlen(header) + 1);
+    sha256_stream_add(stream, bytes, size);
+    names.sha256 = sha256_stream_end(stream);
+    return names;
 }

@@ -5,22 +5,10 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
-#include "collect/manifest.h"
+#include "run/staged_overlap_internal.h"
 #include "stage/plugins.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
-
-/* One private file: its content and where it lies on the host. Borrowed. */
-struct secret {
-    struct sha256 digest;
-    const char *folder, *path; /* path: below folder; NULL: folder is the file itself */
-};
-
-/* Sorted by digest before it is searched. */
-struct secrets {
-    struct secret *items;
-    size_t count;
-};
 
 static void secrets_done(struct secrets *secrets)
 {
@@ -106,6 +94,7 @@ static int add_reference(const struct task_private *half, const struct manifest 
                                 .digest = entry->digest,
                                 .folder = root,
                                 .path = half->reference_dir != NULL ? entry->path : NULL,
+                                .staged_path = entry->path,
                             });
     }
     if (secrets->count == before)
@@ -156,10 +145,17 @@ struct staged_tree {
     const struct task_public *half;
     const struct task_private *secret;
     const struct plugins *plugins; /* the tree is theirs; NULL: it is the workspace */
-    const struct manifest *manifest;
-    const int *layer_fds; /* the last is on top */
-    size_t layer_count;
+    struct staged_layers layers;
 };
+
+int staged_layers_open(const struct staged_layers *layers, const char *path)
+{
+    int fd = -1;
+
+    for (size_t i = layers->count; i-- > 0 && fd < 0;)
+        fd = fs_open_beneath(layers->fds[i], path, O_RDONLY, 0, FS_NO_LINKS);
+    return fd < 0 ? -1 : fd;
+}
 
 static char *from_where(const struct staged_tree *tree, const struct manifest_entry *entry)
 {
@@ -184,14 +180,9 @@ static int complain(const struct staged_tree *tree, const struct manifest_entry 
 static int read_entry(const struct staged_tree *tree, const struct manifest_entry *entry,
                       struct buf *ret, struct error **err)
 {
-    for (size_t i = tree->layer_count; i-- > 0;) {
-        scoped(fd_closep) int fd =
-            fs_open_beneath(tree->layer_fds[i], entry->path, O_RDONLY, 0, FS_NO_LINKS);
+    scoped(fd_closep) int fd = staged_layers_open(&tree->layers, entry->path);
 
-        if (fd >= 0)
-            return fs_read_fd(fd, entry->path, TASK_BYTES_MAX, ret, err);
-    }
-    return 0;
+    return fd < 0 ? 0 : fs_read_fd(fd, entry->path, TASK_BYTES_MAX, ret, err);
 }
 
 /* The line of a task_id at the top of a YAML file; 0: it has none. */
@@ -261,8 +252,8 @@ static int search(const struct staged_tree *tree, const struct secrets *secrets,
 {
     int r = 0;
 
-    for (size_t i = 0; i < tree->manifest->count && r == 0; i++) {
-        const struct manifest_entry *entry = &tree->manifest->entries[i];
+    for (size_t i = 0; i < tree->layers.manifest->count && r == 0; i++) {
+        const struct manifest_entry *entry = &tree->layers.manifest->entries[i];
         const struct secret *secret = is_file(entry) ? find(secrets, &entry->digest) : NULL;
 
         if (secret != NULL)
@@ -275,27 +266,24 @@ static int search(const struct staged_tree *tree, const struct secrets *secrets,
     return r;
 }
 
-static int search_all(const struct session *session, const struct task *task,
-                      const struct view *view, struct secrets *secrets, struct error **err)
+static int search_all(const struct task *task, const struct view *view,
+                      const struct secrets *secrets, const struct secret_source *source,
+                      struct error **err)
 {
-    const struct collect_source source = view_collect_source(view);
+    const struct collect_source collect = view_collect_source(view);
     const struct plugins *plugins = view_plugins(view);
     struct staged_tree tree = {
-        .reader = &session->reader,
-        .manifest = view_manifest(view),
-        .layer_fds = source.layer_fds,
-        .layer_count = source.layer_count,
+        .reader = source->reader,
+        .layers = {view_manifest(view), collect.layer_fds, collect.layer_count},
     };
 
     task_split(task, &tree.half, &tree.secret);
-    if (secrets->count > 0)
-        qsort(secrets->items, secrets->count, sizeof(*secrets->items), compare);
     int r = search(&tree, secrets, err);
 
+    if (r == 0)
+        r = staged_history_check(&tree.layers, secrets, source, err);
     tree.plugins = plugins;
-    tree.manifest = &plugins->layer.manifest;
-    tree.layer_fds = &plugins->layer.tree_fd;
-    tree.layer_count = 1;
+    tree.layers = (struct staged_layers){&plugins->layer.manifest, &plugins->layer.tree_fd, 1};
     return r < 0 ? r : search(&tree, secrets, err);
 }
 
@@ -326,5 +314,10 @@ int staged_overlap_check(const struct session *session, struct monitor *monitor,
             r = add_reference(private_half, &reference.manifest, view_manifest(view), &secrets,
                               err);
     }
-    return r < 0 ? r : search_all(session, task, view, &secrets, err);
+    if (r < 0)
+        return r;
+    if (secrets.count > 0)
+        qsort(secrets.items, secrets.count, sizeof(*secrets.items), compare);
+    return search_all(task, view, &secrets,
+                      &(struct secret_source){&session->reader, reference.tree_fd}, err);
 }

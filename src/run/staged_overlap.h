@@ -12,8 +12,9 @@
 #include "task/task.h"
 
 /*
- * ERROR_TASK with both places when a staged file, of the workspace or of a plugin, holds the bytes
- * of the task file or of a file of the reference, or is any task file. Empty files of the
+ * ERROR_TASK with both places when a staged file, of the workspace or of a plugin, or a file in any
+ * commit of a staged repository, holds the bytes of the task file or of a file of the reference, or
+ * when a staged file is any task file (in a repository's commits: stage/repo.h). Empty files of the
  * reference, and those that are equal to the staged file of the same path, are not private; when
  * that leaves none, the task gives its reference away: an error, too. monitor stages the reference,
  * which is then found again by private_stage_make().

@@ -19,7 +19,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define EXIT_REFUSED 3 /* of repo.sh */
 /* In every key: a change of what is made must not find what an older version made. */
-#define KEY_FORMAT "closedbook/repo/1"
+#define KEY_FORMAT "closedbook/repo/2"
 
 static const char *const history_names[] = {
     [HISTORY_BASE] = "base",

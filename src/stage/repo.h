@@ -25,7 +25,8 @@ struct repo_source {
 
 /*
  * ERROR_TASK for what is wrong with the repository: none is there, it lacks the commit or objects
- * of it. ERROR_SYSTEM when this machine has no cell to run git in, or no git.
+ * of it, or one of the commits that the agent gets has a task file (*.yaml or *.yml with a
+ * task_id). ERROR_SYSTEM when this machine has no cell to run git in, or no git.
  */
 must_check int repo_add(const struct repo_source *source, struct layer *ret, struct error **err)
     nonnull(1, 2);

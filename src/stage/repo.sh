@@ -56,6 +56,17 @@ git prune-packed -q
 git rev-list --objects --quiet "$new" || refuse "an object of the commit is damaged"
 git update-ref --no-deref refs/heads/main "$new"
 git read-tree --reset -u HEAD
+# Whatever suite it belongs to, and however old it is: a task file says how its task is graded.
+is_task_file() { grep -aq '^task_id[[:blank:]]*:'; }
+if [ "$history" != none ]; then
+  git rev-list --objects "$new" | grep -E '\.ya?ml$' >/tmp/yaml || true
+  if cut -d' ' -f1 /tmp/yaml | git cat-file --batch 2>/dev/null | is_task_file; then
+    while read -r id path; do
+      ! git cat-file blob "$id" 2>/dev/null | is_task_file ||
+        refuse "the agent would find a task file in the repository's commits, '$path' ($id): take a commit that never had one, or say history: base or none"
+    done </tmp/yaml
+  fi
+fi
 # The index that read-tree writes knows times and inodes of this place; the one without is the same everywhere.
 rm .git/index
 git read-tree HEAD

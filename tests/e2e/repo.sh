@@ -184,6 +184,44 @@ case_what_cannot_be_taken_is_said() {
   complains out "'out'"
 }
 
+# What an old commit has, or a later source covers, is the agent's by its objects: of what is private, that is an error. The
+# controls are the same repositories with a history that does not reach it.
+case_nothing_private_is_in_the_commits() {
+  need git jq
+  local task
+  repo=suite/repos/old
+  git init -q -b main "$repo"
+  put 'with the reference' answer.txt "$ANSWER"
+  g rm -q answer.txt && put 'with a task file' deep/t.yml 'task_id: t' && g rm -q deep/t.yml && put base code.txt old
+  base=$(g rev-parse HEAD)
+  for task in none base; do repo_task "task-$task" ../repos/old "$task"; done
+  repo_task task-ancestors ../repos/old ancestors
+  # Without the task file; and its bytes as those of the reference.
+  repo=suite/repos/answer
+  git init -q -b main --object-format=sha256 "$repo"
+  put 'with the reference' answer.txt "$ANSWER"
+  g rm -q answer.txt && put base code.txt old && base=$(g rev-parse HEAD)
+  for task in none base ancestors; do
+    repo_task "answer-$task" ../repos/answer "$task"
+    mkdir "suite/answer-$task/reference" && echo "$ANSWER" >"suite/answer-$task/reference/main.txt"
+    echo 'reference: {directory: reference}' >>"suite/answer-$task/task.yaml"
+  done
+  # Covered: the workspace has other bytes at that path, the repository still has these.
+  repo=suite/repos/covered && git init -q -b main "$repo" && put base answer.txt "$ANSWER" && base=$(g rev-parse HEAD)
+  mkdir suite/cover && echo nothing >suite/cover/answer.txt
+  for task in none base; do
+    repo_task "covered-$task" ../repos/covered "$task"
+    mkdir "suite/covered-$task/reference" && echo "$ANSWER" >"suite/covered-$task/reference/main.txt"
+    sed -i 's/}\]}$/}, {type: template_dir, path: ..\/cover}]}/' "suite/covered-$task/task.yaml"
+    echo 'reference: {directory: reference}' >>"suite/covered-$task/task.yaml"
+  done
+  run_suite -j 4
+  complains task-ancestors "a task file in the repository's commits, 'deep/t.yml'"
+  complains answer-ancestors "suite/answer-ancestors/reference/main.txt' in one of its commits"
+  complains covered-base "suite/covered-base/reference/main.txt' in one of its commits"
+  for task in task-none task-base answer-none answer-base covered-none; do expect_trial .status SUCCESS "$task"; done
+}
+
 # The second run takes it from the store.
 case_is_kept_by_commit() {
   need git jq
@@ -195,4 +233,4 @@ case_is_kept_by_commit() {
   seen t 'log base end'
 }
 
-main nothing_but_the_commit_is_there:user what_cannot_be_taken_is_said is_kept_by_commit
+main nothing_but_the_commit_is_there:user what_cannot_be_taken_is_said nothing_private_is_in_the_commits is_kept_by_commit
