@@ -41,6 +41,7 @@ struct monitor_options {
     enum cell_driver driver;
     const char *cell_program;      /* path of closedbook-cell (native) */
     const char *worker_program;    /* path of closedbook-worker */
+    const char *unpack_program;    /* path of another that may be one; NULL: none */
     const char *candidate_program; /* path of as-candidate, NULL: no candidates */
     /*
      * Who the server is when the caller is root, 0: root. Native: for a root that has no power to

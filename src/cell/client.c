@@ -176,7 +176,8 @@ static int start_native(const struct monitor_options *options, struct monitor *m
                         int server_end, struct error **err)
 {
     const int fds[SERVER_CONTROL_FD + 1] = {-1, -1, -1, server_end};
-    const char *const argv[] = {options->cell_program, options->worker_program, NULL};
+    const char *const argv[] = {options->cell_program, options->worker_program,
+                                options->unpack_program, NULL};
     const struct spawn_options spawn = {.argv = argv,
                                         .cwd_fd = -1,
                                         .fds = fds,

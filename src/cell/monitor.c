@@ -73,7 +73,8 @@ int main(int argc, char **argv)
     reset_signals();
     raise_limits();
     cgroup_init(&native.cgroups);
-    server.has_worker = argc > 1 && stat(argv[1], &server.worker) == 0;
+    for (int i = 1; i < argc && i <= SERVER_WORKERS_MAX; i++)
+        server.worker_count += stat(argv[i], &server.workers[server.worker_count]) == 0;
     int r = prepare(&server, &native, &step);
 
     if (r < 0) {

@@ -14,6 +14,7 @@
 #include "cell/setup.h"
 
 #define SERVER_CELLS_MAX 4096
+#define SERVER_WORKERS_MAX 2
 #define SERVER_CONNECTIONS_MAX 1024
 #define SERVER_LAYERED_FDS 2
 
@@ -157,8 +158,8 @@ struct server {
     size_t cell_count, connection_count;
     uint32_t last_cell_id;
     bool is_closing; /* the control connection closed */
-    bool has_worker;
-    struct stat worker; /* the program that workers are, as it was at the start */
+    size_t worker_count;
+    struct stat workers[SERVER_WORKERS_MAX]; /* the programs that workers are, as at the start */
 };
 
 /* Serves until the control connection has closed and no cell is left. */

@@ -438,7 +438,7 @@ static int launch(struct server *server, struct connection *connection, struct c
 /*
  * A trial's process may hold nothing but what its parent opened for it, and what lies in its own
  * directory; but anyone may open anything O_PATH. Such a descriptor from a trial shows no right to
- * what it names, so it is not mounted for it; and the only worker is the one of the start.
+ * what it names, so it is not mounted for it; and the only workers are those of the start.
  */
 bool server_has_rights(const struct server *server, const struct connection *connection,
                        const struct input *input)
@@ -456,8 +456,12 @@ bool server_has_rights(const struct server *server, const struct connection *con
     }
     if (request->role != CELL_WORKER)
         return true;
-    return server->has_worker && fstat(input->fds[request->program_fd], &status) == 0 &&
-           status.st_dev == server->worker.st_dev && status.st_ino == server->worker.st_ino;
+    bool is_file = fstat(input->fds[request->program_fd], &status) == 0, is_known = false;
+
+    for (size_t i = 0; is_file && i < server->worker_count; i++)
+        is_known = is_known || (status.st_dev == server->workers[i].st_dev &&
+                                status.st_ino == server->workers[i].st_ino);
+    return is_known;
 }
 
 bool server_start_cell(struct server *server, struct connection *connection,

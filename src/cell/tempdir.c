@@ -241,10 +241,13 @@ _Noreturn void tempdir_serve(int control_fd, const struct monitor_options *optio
     struct server server = {.driver = is_walled ? &walled_driver : &tempdir_driver,
                             .machine = {.tier = TIER_NONE}};
     const int keep[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, control_fd};
+    const char *const workers[SERVER_WORKERS_MAX] = {options->worker_program,
+                                                     options->unpack_program};
 
     /* First, as the path may go through a descriptor that is not kept. */
-    server.has_worker =
-        options->worker_program != NULL && stat(options->worker_program, &server.worker) == 0;
+    for (size_t i = 0; i < ARRAY_SIZE(workers); i++)
+        server.worker_count +=
+            workers[i] != NULL && stat(workers[i], &server.workers[server.worker_count]) == 0;
     if (sys_close_except(keep, ARRAY_SIZE(keep)) < 0 || become(options->uid, options->gid) < 0)
         _exit(1);
     if (is_walled && find_walls(&server, control_fd) < 0)

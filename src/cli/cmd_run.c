@@ -28,6 +28,7 @@ struct values {
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
     const char *verify_host, *allow_tier;
     const char *run_dir, *resume, *junit, *markdown, *html, *colour, *min_pass_rate, *max_errors;
+    struct option_list allow_leaks;
     bool trust_host_steps, preflight, json, no_progress, allow_empty, fail_fast, retry_errors,
         rerun_failed;
 };
@@ -87,6 +88,11 @@ struct values {
          .max = UINT32_MAX,                                                                        \
          .help = "start nothing more after N errors"},                                             \
         TRUST_HOST_STEPS_ROW(struct values),                                                       \
+        {.kind = OPTION_LIST,                                                                      \
+         .long_name = "allow-leak",                                                                \
+         .value = "ID=REASON",                                                                     \
+         .offset = offsetof(struct values, allow_leaks),                                           \
+         .help = "a finding of the leak scan that is meant, and why (repeatable); recorded"},      \
         {.kind = OPTION_FLAG,                                                                      \
          .long_name = "preflight",                                                                 \
          .offset = offsetof(struct values, preflight),                                             \
@@ -160,6 +166,7 @@ struct job {
     struct run_plan plan;
     unsigned repeats;
     struct exit_rules rules;
+    struct str_list allowed_leaks;
 };
 
 static void job_done(struct job *job)
@@ -170,6 +177,7 @@ static void job_done(struct job *job)
     session_close(&job->session);
     free(job->run_id);
     free(job->run_path);
+    str_list_done(&job->allowed_leaks);
 }
 
 static int read_rules(const struct values *values, bool grading, struct exit_rules *ret,
@@ -416,6 +424,7 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
         .parallel = (unsigned)values->parallel,
         .preflight = values->preflight,
         .trust_host_steps = values->trust_host_steps,
+        .allowed_leaks = &job->allowed_leaks,
         .fail_fast = values->fail_fast,
         .stop_after_errors = values->stop_after_errors,
         .retry_errors = values->retry_errors,
@@ -437,9 +446,29 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
     return r < 0 ? r : finish(job, &run, err);
 }
 
+/* "ID=REASON": an id is twelve digits of hexadecimal, as the refusal and `scan` print it. */
+static int read_allowed_leaks(const struct values *values, struct str_list *ret, struct error **err)
+{
+    for (size_t i = 0; i < values->allow_leaks.count; i++) {
+        const char *item = values->allow_leaks.items[i];
+        size_t digits = strspn(item, "0123456789abcdef");
+
+        if (digits != LEAK_ID_CHARS || item[digits] != '=' || item[digits + 1] == '\0')
+            return error_set(err, ERROR_USER,
+                             "--allow-leak '%s': expected ID=REASON, the id as 'closedbook scan' "
+                             "prints it, and why it is allowed",
+                             item);
+        str_list_add(ret, item);
+    }
+    return 0;
+}
+
 static int prepare(struct job *job, struct error **err)
 {
     int r = check_flags(job->values, err);
+
+    if (r == 0)
+        r = read_allowed_leaks(job->values, &job->allowed_leaks, err);
 
     if (r == 0)
         r = read_rules(job->values, job->grading, &job->rules, err);

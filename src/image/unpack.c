@@ -4,6 +4,7 @@
  *
  *   oci [OPTIONS]             10 the layout's folder; --into: 11 the destination
  *   docker-archive [OPTIONS]  3 the archive;          --into: 10 the destination
+ *   members                   3 any archive or compressed file; prints what is in it (members.h)
  *
  * Options: --tag=TAG, --architecture=NAME, --max-bytes=N, --max-entries=N; --into: make "rootfs" in
  * the destination, else only look. Prints one line of JSON: {"chain_id", "env", "workdir", "user",
@@ -24,6 +25,7 @@
 #include "base/term.h"
 #include "image/layer.h"
 #include "image/layout.h"
+#include "image/members.h"
 
 #define FIRST_FD 10 /* CELL_WORKER_FD of cell/cell.h, which this program does not include */
 #define ARCHIVE_FD 3
@@ -536,6 +538,9 @@ static int run(char **args, struct error **err)
         .limits = {.bytes = DEFAULT_BYTES, .entries = DEFAULT_ENTRIES},
     };
     bool is_layout = args[0] != NULL && strcmp(args[0], "oci") == 0;
+
+    if (args[0] != NULL && strcmp(args[0], "members") == 0)
+        return members_print(ARCHIVE_FD, STDOUT_FILENO, err);
 
     if (args[0] == NULL || (!is_layout && strcmp(args[0], "docker-archive") != 0))
         return error_set(err, ERROR_BUG, "unpack: a kind of image expected");

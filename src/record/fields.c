@@ -59,6 +59,7 @@ const struct field trial_fields[] = {
     {"timing_ms.grade", FIELD_MS, AT(timing_ms.grade)},
     {"timing_ms.total", FIELD_MS, AT(timing_ms.total)},
     {"steps", FIELD_ANY, AT(steps)},
+    {"evidence", FIELD_ANY, AT(evidence)},
     {"early_stop", FIELD_ANY, AT(early_stop)},
     {"dialog", FIELD_ANY, AT(dialog)},
     {"mocks", FIELD_ANY, AT(mocks)},

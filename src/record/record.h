@@ -117,6 +117,7 @@ struct trial_record {
     struct {
         double stage, launch, agent, kill, collect, grade, total;
     } timing_ms;
+    json_t *evidence;    /* what was looked for and found, see trial.md; NULL: nobody looked */
     json_t *early_stop;  /* by armed criteria, see trial.md; NULL: it ran to its end */
     json_t *dialog;      /* with a simulated user, see trial.md; NULL: there was none */
     json_t *mocks;       /* of recorded programs, see trial.md; NULL: the task has none */

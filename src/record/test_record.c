@@ -55,12 +55,12 @@ static void writes_the_keys_of_the_format_in_their_order(void **state)
 {
     (void)state;
     static const char *const keys[] = {
-        "schema",      "run_id",     "trial_id",        "task_id",       "variant_id",
-        "replicate",   "status",     "passed",          "score",         "integrity",
-        "error",       "error_code", "agent",           "usage",         "criteria",
-        "cell",        "events",     "staging",         "view",          "artifacts",
-        "timing_ms",   "steps",      "early_stop",      "dialog",        "mocks",
-        "graded_with", "lineage",    "started_unix_ms", "ended_unix_ms", "digests",
+        "schema",  "run_id",    "trial_id",    "task_id",   "variant_id",      "replicate",
+        "status",  "passed",    "score",       "integrity", "error",           "error_code",
+        "agent",   "usage",     "criteria",    "cell",      "events",          "staging",
+        "view",    "artifacts", "timing_ms",   "steps",     "evidence",        "early_stop",
+        "dialog",  "mocks",     "graded_with", "lineage",   "started_unix_ms", "ended_unix_ms",
+        "digests",
     };
     struct trial_record record = testing_trial();
     scoped(json_freep) json_t *json = trial_record_to_json(&record);

@@ -115,8 +115,8 @@ void trial_record_done(struct trial_record *record)
         record->usage,        record->cell.limits,       record->view.layers,
         record->view.systems, record->artifacts.refused, record->lineage,
         record->digests,      record->cell.used,         record->steps,
-        record->dialog,       record->early_stop,        record->mocks,
-        record->graded_with,
+        record->dialog,       record->evidence,          record->early_stop,
+        record->mocks,        record->graded_with,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

@@ -104,6 +104,8 @@ static void stage_for(struct pool *pool, const struct task *task)
         .grading = pool->options->work == POOL_GRADE || pool->options->grading,
         .only_grading = pool->options->work == POOL_GRADE,
         .run_path = run_dir_path(pool->options->run),
+        .looks_for_leaks = pool->options->work == POOL_RUN,
+        .allowed_leaks = pool->options->allowed_leaks,
     };
 
     staged_make(&options, &pool->staged);

@@ -42,11 +42,12 @@ struct pool_options {
     struct run_dir *run;
     enum pool_work work;
     unsigned parallel;
-    bool grading;               /* POOL_RUN: grade, too */
-    unsigned gradings;          /* POOL_GRADE: of each trial, in cells of their own; 0 is 1 */
-    bool asks_anew;             /* POOL_GRADE: judges are asked again */
-    bool trust_host_steps;      /* pre_run and post_run of the host run without a cell */
-    bool preflight;             /* attack a twin of each distinct cell first */
+    bool grading;      /* POOL_RUN: grade, too */
+    unsigned gradings; /* POOL_GRADE: of each trial, in cells of their own; 0 is 1 */
+    bool asks_anew;    /* POOL_GRADE: judges are asked again */
+    const struct str_list *allowed_leaks; /* "ID=REASON"; NULL: none */
+    bool trust_host_steps;                /* pre_run and post_run of the host run without a cell */
+    bool preflight;                       /* attack a twin of each distinct cell first */
     bool fail_fast;             /* stop starting trials after the first that did not pass */
     uint64_t stop_after_errors; /* 0: never */
     const volatile int *stop;   /* non-zero: interrupted */

@@ -23,6 +23,7 @@ static struct trial_job job_of(const struct pool_child *child)
         .view = staged->view,
         .private_stage = staged->has_private ? &staged->private_stage : NULL,
         .private_seal = &staged->seal,
+        .sight = &staged->sight,
         .monitor = child->monitor,
         .bare_host = child->bare_host,
         .broker_fd = child->broker_fd,

@@ -54,6 +54,7 @@ static int run_pool(struct run *run, enum pool_work work, struct error **err)
         .asks_anew = run->asks_anew,
         .preflight = run->preflight,
         .trust_host_steps = run->trust_host_steps,
+        .allowed_leaks = run->allowed_leaks,
         .fail_fast = run->fail_fast,
         .stop_after_errors = run->stop_after_errors,
         .stop = run->stop,

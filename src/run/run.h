@@ -21,6 +21,7 @@ struct run {
     unsigned parallel;
     bool preflight, fail_fast;
     bool trust_host_steps;
+    const struct str_list *allowed_leaks; /* "ID=REASON"; NULL: none */
     uint64_t stop_after_errors;
     const char *only;   /* run_grade(): the path of the one trial that is graded; NULL: all */
     unsigned gradings;  /* run_grade(): of each trial; 0 is 1 */

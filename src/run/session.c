@@ -195,6 +195,7 @@ static void start_walled(struct session *session)
     struct monitor_options options = {
         .driver = CELL_WALLED,
         .worker_program = session->worker_program,
+        .unpack_program = session->unpack_path,
         .uid = session->identity.root ? session->identity.uid : 0,
         .gid = session->identity.root ? session->identity.gid : 0,
         .lacking = error_message(session->native_error),
@@ -229,10 +230,13 @@ static int start_native(struct session *session, struct check *check, struct err
         r = find_program("closedbook-broker", "broker", &session->broker_program, err);
     if (r == 0)
         r = find_program("closedbook-mock", "broker", &session->mock_program, err);
-    if (r == 0)
+    if (r == 0) {
+        session->unpack_path = str_dup(session->unpack_program);
         r = hold_programs(session, err);
+    }
     if (r < 0)
         return r;
+    options.unpack_program = session->unpack_path;
     options.candidate_program = session->candidate_program;
     options.cell_program = session->cell_program;
     options.worker_program = session->worker_program;
@@ -483,6 +487,7 @@ void session_close(struct session *session)
     free(session->store_root);
     free(session->cell_program);
     free(session->unpack_program);
+    free(session->unpack_path);
     free(session->worker_program);
     free(session->probe_program);
     free(session->candidate_program);

@@ -27,6 +27,7 @@ struct session {
     struct monitor *tempdir;    /* started by the first session_monitor() that wants it */
     struct store *store;
     char *store_root;
+    char *unpack_path; /* of unpack_program, which may be a descriptor */
     char *cell_program, *worker_program, *unpack_program, *probe_program, *candidate_program;
     char *broker_program, *mock_program;
     struct broker *broker; /* started by wire_prepare(), or the first session_broker() */

@@ -210,6 +210,19 @@ static int find_agent(const struct staged_options *options, struct staged *ret,
     return 0;
 }
 
+static int look_for_leaks(const struct staged_options *options, struct staged *ret,
+                          struct error **err)
+{
+    return leak_sight_make(
+        &(struct leak_scan){.session = options->session,
+                            .task = options->task,
+                            .view = ret->view,
+                            .private_stage = ret->has_private ? &ret->private_stage : NULL,
+                            .control = ret->control,
+                            .keeps_texts = options->keeps_texts},
+        options->allowed_leaks, &ret->sight, err);
+}
+
 static int stage(const struct staged_options *options, struct staged *ret, struct error **err)
 {
     const struct task_public *public_half = NULL;
@@ -245,7 +258,9 @@ static int stage(const struct staged_options *options, struct staged *ret, struc
         r = staged_overlap_check(options->session, ret->control, options->task, ret->view, err);
     if (r == 0)
         r = open_script(options, ret, err);
-    return r < 0 ? r : stage_private(options, ret, err);
+    if (r == 0)
+        r = stage_private(options, ret, err);
+    return r < 0 || !options->looks_for_leaks ? r : look_for_leaks(options, ret, err);
 }
 
 void staged_make(const struct staged_options *options, struct staged *ret)
@@ -270,6 +285,7 @@ void staged_done(struct staged *staged)
         private_stage_done(&staged->private_stage);
     fd_closep(&staged->script_fd);
     agent_install_done(&staged->install);
+    leak_sight_done(&staged->sight);
     error_free(staged->error);
     free(staged->preflight);
     *staged = (struct staged){.script_fd = -1};

@@ -2,10 +2,11 @@
 /*
  * staged: what one task needs before its trials can start, made once and inherited by fork.
  *
- * Depends on: run/session, stage, task.
+ * Depends on: run/session, run/leak_sight, stage, task.
  */
 
 #include "agent/install.h"
+#include "run/leak_sight.h"
 #include "run/private_files.h"
 #include "run/session.h"
 #include "stage/stage.h"
@@ -22,7 +23,8 @@ struct staged {
     struct agent_install install; /* of an agent program; path NULL: the agent is none */
     struct error *error;          /* why staging failed; the trials record it */
     uint64_t stage_ns;
-    char *preflight; /* see run/preflight.h; NULL: none was asked for; owned */
+    struct leak_sight sight; /* of the private half; index NULL: nobody looks */
+    char *preflight;         /* see run/preflight.h; NULL: none was asked for; owned */
 };
 
 struct staged_options {
@@ -32,6 +34,9 @@ struct staged_options {
     bool grading;               /* graders will run: the private half is needed */
     bool only_grading;          /* no agent will run: its program need not be here */
     const char *run_path;       /* the run's directory, which no cell may show; NULL: none */
+    bool looks_for_leaks;       /* what the agent is given is searched for the private half */
+    bool keeps_texts;           /* of private files, to show what was found */
+    const struct str_list *allowed_leaks; /* their ids, "ID=REASON"; NULL: none */
 };
 
 /* Whether anything that runs for the task reads the suite or the reference. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/integrity.h"
 #include "run/limits.h"
 #include "run/mocks.h"
 #include "run/steps.h"
@@ -51,7 +52,6 @@ static void begin_integrity(const struct trial_job *job, bool oracle, struct tri
     }
     if (!tempdir && !oracle) {
         record->integrity = INTEGRITY_NOT_EVALUATED;
-        str_list_add(&record->integrity_reasons, "not evaluated");
         return;
     }
     record->integrity = INTEGRITY_UNPROTECTED;
@@ -106,6 +106,10 @@ void trial_record_begin(const struct trial_job *job, struct trial_record *record
     record->timing_ms.stage = ns_to_ms(job->stage_ns);
     begin_integrity(job, public_half->agent.type == AGENT_ORACLE, record);
     begin_view(job, record);
+    if (job->sight != NULL && job->sight->index != NULL) {
+        set_json(&record->evidence, json_object());
+        json_put(record->evidence, "given", leak_sight_to_json(job->sight));
+    }
     if (job->bare_host != NULL)
         str_list_add(&record->integrity_reasons,
                      "--trust-host-steps: steps of the host ran on the bare host");
@@ -226,6 +230,8 @@ static int run_steps(const struct trial_job *job, struct trial_record *record,
         r = steps_attribute(job, record, err);
     if (r == 0)
         r = mocks_note_forged(job, record, err);
+    if (r == 0)
+        r = integrity_evaluate(job, record, &run.events, err);
     if (r < 0)
         return r;
     /* The agent's workspace is in artifacts.tar; nothing of its cell is needed any more. */

@@ -13,6 +13,7 @@
 #include "agent/install.h"
 #include "record/record.h"
 #include "run/grade_cell.h"
+#include "run/leak_sight.h"
 #include "run/private_files.h"
 #include "task/task.h"
 
@@ -21,6 +22,7 @@ struct trial_job {
     const struct view *view;
     const struct private_stage *private_stage;
     const struct private_seal *private_seal; /* counts with private_stage */
+    const struct leak_sight *sight;          /* its index NULL: nobody looks */
     struct monitor *monitor;                 /* a connection of this trial's own */
     /* Another one, to a server without walls: the steps of the host run there. NULL: in cells. */
     struct monitor *bare_host;

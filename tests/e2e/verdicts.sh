@@ -21,8 +21,8 @@ case_a_passing_task_ends_with_0() {
   expect_trial .agent.stopped_by exit
   expect_trial .cell.seccomp true
   expect_trial .cell.driver native
-  expect_trial .integrity.verdict null
-  expect_trial '.integrity.reasons[0]' 'not evaluated'
+  expect_trial .integrity.verdict CLEAN
+  expect_trial '.integrity.reasons|length' 0
   grep -qx said run/trials/default/t/00/agent.stdout
   grep -qx complained run/trials/default/t/00/agent.stderr
   cb show run/trials/default/t/00 prompt.txt

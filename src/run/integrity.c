@@ -1,0 +1,257 @@
+#include "run/integrity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "collect/collect.h"
+#include "task/task_public.h"
+
+#define OUTPUT_BYTES_MAX ((size_t)64 << 20)
+#define REASONS_MAX 20
+
+/* One look at a trial. */
+struct sighting {
+    const struct trial_job *job;
+    struct leak_search *search;
+    struct leaks context, left; /* what came back to the agent; what it printed and left */
+};
+
+static void sighting_done(struct sighting *sighting)
+{
+    leak_search_free(sighting->search);
+    leaks_done(&sighting->context);
+    leaks_done(&sighting->left);
+}
+
+/* --- in the order in which it happened ---------------------------------------------------------
+ */
+
+/* All texts of a value, one a line: what is said in it, without the JSON around. */
+static void texts_of(const json_t *value, struct buf *ret)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+
+    if (json_is_string(value)) {
+        buf_append(ret, json_string_value(value), json_string_length(value));
+        buf_char(ret, '\n');
+    }
+    json_array_foreach (value, i, item)
+        texts_of(item, ret);
+    json_object_foreach ((json_t *)(uintptr_t)value, key, item)
+        texts_of(item, ret);
+}
+
+static int written(struct sighting *sighting, const json_t *value, struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+
+    texts_of(value, &text);
+    return text.size_bytes == 0
+               ? 0
+               : leak_search_except(sighting->search, text.data, text.size_bytes, err);
+}
+
+static int came_back(struct sighting *sighting, const struct event *event, struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+    scoped(mem_freep) char *place = str_format(
+        "%s %llu of events.jsonl", event_kind_name(event->kind), (unsigned long long)event->seq);
+
+    texts_of(event->output, &text);
+    return text.size_bytes == 0 ? 0
+                                : leak_search_text(sighting->search, place, text.data,
+                                                   text.size_bytes, &sighting->context, err);
+}
+
+static int look_at_event(struct sighting *sighting, const struct event *event, struct error **err)
+{
+    switch (event->kind) {
+    case EVENT_TEXT:
+        return written(sighting, event->output, err);
+    case EVENT_TOOL_CALL:
+        return written(sighting, event->input, err);
+    case EVENT_TOOL_RESULT:
+    case EVENT_USER:
+        return came_back(sighting, event, err);
+    case EVENT_AGENT_START:
+    case EVENT_AGENT_END:
+    case EVENT_TURN_START:
+    case EVENT_TURN_END:
+    case EVENT_USAGE:
+    case EVENT_RETRY:
+    case EVENT_ERROR:
+    case EVENT_INVALID:
+    case EVENT_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* What the agent brought with it: the operator chose it. */
+static int look_at_program(struct sighting *sighting, struct error **err)
+{
+    struct stat status;
+
+    if (sighting->job->script_fd < 0)
+        return 0;
+    if (fstat(sighting->job->script_fd, &status) < 0)
+        return error_errno(err, errno, "cannot look at the agent's script");
+    size_t size = size_min((size_t)status.st_size, OUTPUT_BYTES_MAX);
+
+    if (size == 0)
+        return 0;
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, sighting->job->script_fd, 0);
+
+    if (bytes == MAP_FAILED)
+        return error_errno(err, errno, "cannot read the agent's script");
+    int r = leak_search_except(sighting->search, bytes, size, err);
+
+    (void)munmap(bytes, size); /* cannot fail for what was mapped */
+    return r;
+}
+
+/* --- what it left ------------------------------------------------------------------------------
+ */
+
+static int look_at_output(struct sighting *sighting, const char *name, struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+    scoped(fd_closep) int fd = openat(sighting->job->dir_fd, name, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : error_errno(err, errno, "cannot open '%s'", name);
+    int r = fs_read_fd(fd, name, OUTPUT_BYTES_MAX, &text, err);
+
+    return r < 0 ? r
+                 : leak_search_text(sighting->search, name, buf_text(&text), text.size_bytes,
+                                    &sighting->left, err);
+}
+
+static int look_at_artifact(void *context, int tar_fd, const struct artifact *artifact,
+                            struct error **err)
+{
+    struct sighting *sighting = context;
+    scoped(mem_freep) char *place = str_format("artifacts.tar: %s", artifact->path);
+    size_t size = size_min(artifact->size_bytes, LEAK_FILE_BYTES_MAX);
+    scoped(mem_freep) char *bytes = NULL;
+    ssize_t n;
+
+    if (artifact->type != MANIFEST_FILE || size == 0)
+        return 0;
+    bytes = mem_new(size, 1);
+    n = pread(tar_fd, bytes, size, (off_t)artifact->offset);
+    if (n < 0)
+        return error_errno(err, errno, "cannot read artifacts.tar");
+    return leak_search_text(sighting->search, place, bytes, (size_t)n, &sighting->left, err);
+}
+
+static int look_at_artifacts(struct sighting *sighting, struct error **err)
+{
+    scoped(fd_closep) int fd = openat(sighting->job->dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : error_errno(err, errno, "cannot open artifacts.tar");
+    return artifacts_each(fd, "artifacts.tar", look_at_artifact, sighting, err);
+}
+
+static int look(struct sighting *sighting, const struct event_log *events, struct error **err)
+{
+    int r = look_at_program(sighting, err);
+
+    for (size_t i = 0; r == 0 && i < events->count; i++)
+        r = look_at_event(sighting, &events->events[i], err);
+    if (r == 0)
+        r = look_at_output(sighting, "agent.stdout", err);
+    if (r == 0)
+        r = look_at_output(sighting, "agent.stderr", err);
+    return r < 0 ? r : look_at_artifacts(sighting, err);
+}
+
+/* --- the verdict -------------------------------------------------------------------------------
+ */
+
+/* Of one kind of places: the worst that its leaks say of a trial. */
+static enum trial_integrity judge(const struct sighting *sighting, const struct leaks *leaks,
+                                  bool knows_what_it_wrote, struct trial_record *record)
+{
+    const struct leak_sight *sight = sighting->job->sight;
+    enum trial_integrity worst = INTEGRITY_CLEAN;
+
+    for (size_t i = 0; i < leaks->count; i++) {
+        const struct leak *leak = &leaks->items[i];
+        scoped(mem_freep) char *what = leak_describe(leak, sight->index);
+
+        if (leak_sight_allows(sight, leak) != NULL)
+            continue;
+        if (record->integrity_reasons.count < REASONS_MAX)
+            str_list_add_take(&record->integrity_reasons, str_format("leak: %s", what));
+        if (leak->severe && knows_what_it_wrote)
+            worst = INTEGRITY_COMPROMISED;
+        else if (worst == INTEGRITY_CLEAN)
+            worst = INTEGRITY_SUSPECT;
+    }
+    return worst;
+}
+
+static void note_allowed(const struct leak_sight *sight, struct trial_record *record)
+{
+    for (size_t i = 0; i < sight->leaks.count; i++)
+        if (sight->allowed.items[i][0] != '\0')
+            str_list_add_take(
+                &record->integrity_reasons,
+                str_format("allowed leak %s ('%s' in '%s'): %s", sight->leaks.items[i].id,
+                           fingerprint_file_name(sight->index, sight->leaks.items[i].file),
+                           sight->leaks.items[i].place, sight->allowed.items[i]));
+}
+
+static void conclude(const struct sighting *sighting, struct trial_record *record)
+{
+    const struct leak_sight *sight = sighting->job->sight;
+    /* Of others we have only their own word for what they wrote. */
+    bool knows = str_equal(record->events, "wire");
+    enum trial_integrity context = judge(sighting, &sighting->context, knows, record);
+    enum trial_integrity left = judge(sighting, &sighting->left, knows, record);
+    enum trial_integrity worst =
+        context == INTEGRITY_COMPROMISED || left == INTEGRITY_COMPROMISED ? INTEGRITY_COMPROMISED
+        : context == INTEGRITY_SUSPECT || left == INTEGRITY_SUSPECT       ? INTEGRITY_SUSPECT
+                                                                          : INTEGRITY_CLEAN;
+
+    note_allowed(sight, record);
+    json_decref(record->evidence);
+    record->evidence = json_object();
+    json_put(record->evidence, "given", leak_sight_to_json(sight));
+    json_put(record->evidence, "context", leaks_to_json(&sighting->context, sight->index));
+    json_put(record->evidence, "left", leaks_to_json(&sighting->left, sight->index));
+    /* A cell that protects less than promised says more than what was not found. */
+    if (record->integrity == INTEGRITY_NOT_EVALUATED || worst == INTEGRITY_COMPROMISED ||
+        (record->integrity == INTEGRITY_PARTIAL && worst == INTEGRITY_SUSPECT))
+        record->integrity = worst;
+}
+
+int integrity_evaluate(const struct trial_job *job, struct trial_record *record,
+                       const struct event_log *events, struct error **err)
+{
+    if (job->sight == NULL || job->sight->index == NULL)
+        return 0;
+    struct leak_opener opener = {job->monitor, job->sight->unpack_fd};
+    /* Not on the bare host: who left them is not trusted. */
+    bool opens_archives =
+        job->sight->has_unpack && monitor_facts(job->monitor)->driver != CELL_TEMPDIR;
+    scoped(sighting_done) struct sighting sighting = {
+        .job = job,
+        .search = leak_search_new(job->sight->index, opens_archives ? leak_unpack : NULL, &opener),
+    };
+    int r = look(&sighting, events, err);
+
+    if (r < 0)
+        return error_wrap(err, r, "cannot look for what the agent saw");
+    conclude(&sighting, record);
+    return 0;
+}

@@ -1,0 +1,112 @@
+#include "run/leak_sight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/fs.h"
+#include "base/mem.h"
+#include "task/task_private.h"
+#include "task/task_public.h"
+
+/* The reason behind "ID="; NULL: the item is of another. */
+static const char *reason_of(const char *item, const char *id)
+{
+    size_t size = strlen(id);
+
+    if (strncmp(item, id, size) != 0)
+        return NULL;
+    return item[size] == '=' ? item + size + 1 : NULL;
+}
+
+static const char *find_reason(const struct str_list *allowed_ids, const struct leak *leak)
+{
+    for (size_t i = 0; allowed_ids != NULL && i < allowed_ids->count; i++) {
+        const char *reason = reason_of(allowed_ids->items[i], leak->id);
+
+        if (reason != NULL)
+            return reason;
+    }
+    return NULL;
+}
+
+const char *leak_sight_allows(const struct leak_sight *sight, const struct leak *leak)
+{
+    for (size_t i = 0; i < sight->leaks.count; i++)
+        if (sight->leaks.items[i].file == leak->file && sight->allowed.items[i][0] != '\0')
+            return sight->allowed.items[i];
+    return NULL;
+}
+
+json_t *leak_sight_to_json(const struct leak_sight *sight)
+{
+    json_t *json = leaks_to_json(&sight->leaks, sight->index);
+    json_t *findings = json_object_get(json, "findings");
+
+    for (size_t i = 0; i < sight->leaks.count && i < sight->allowed.count; i++) {
+        const char *reason = sight->allowed.items[i];
+
+        json_put(json_array_get(findings, i), "allowed",
+                 json_text_or_null(reason[0] == '\0' ? NULL : reason));
+    }
+    json_put(json, "archives", json_boolean(sight->has_unpack));
+    return json;
+}
+
+static int refuse(const struct leak_sight *sight, const struct leak *leak, struct error **err)
+{
+    scoped(mem_freep) char *what = leak_describe(leak, sight->index);
+
+    return error_set(err, ERROR_TASK,
+                     "the agent would be given private material: %s; take it out of what the agent "
+                     "gets ('closedbook scan' shows the text), or allow it with a reason: "
+                     "--allow-leak %s=REASON",
+                     what, leak->id);
+}
+
+static int judge(const struct str_list *allowed_ids, struct leak_sight *sight, struct error **err)
+{
+    const struct leak *worst = NULL;
+
+    for (size_t i = 0; i < sight->leaks.count; i++) {
+        const struct leak *leak = &sight->leaks.items[i];
+        const char *reason = find_reason(allowed_ids, leak);
+
+        str_list_add(&sight->allowed, reason != NULL ? reason : "");
+        if (reason == NULL && leak->severe && (worst == NULL || leak->found > worst->found))
+            worst = leak;
+    }
+    return worst == NULL ? 0 : refuse(sight, worst, err);
+}
+
+int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed_ids,
+                    struct leak_sight *ret, struct error **err)
+{
+    struct leak_scan looking = *scan;
+    int r = 0;
+
+    *ret = (struct leak_sight){.unpack_fd = -1};
+    if (scan->session->native != NULL && scan->session->unpack_program != NULL) {
+        ret->unpack_fd = open(scan->session->unpack_program, O_RDONLY | O_CLOEXEC);
+        if (ret->unpack_fd < 0)
+            return error_errno(err, errno, "cannot open '%s'; install closedbook whole",
+                               scan->session->unpack_program);
+        ret->has_unpack = true;
+        looking.opener = (struct leak_opener){scan->session->native, ret->unpack_fd};
+    }
+    r = leak_index_make(&looking, &ret->index, err);
+    if (r == 0)
+        r = leak_scan_view(&looking, ret->index, &ret->leaks, err);
+    if (r == 0)
+        r = judge(allowed_ids, ret, err);
+    return r < 0 ? error_wrap(err, r, "leak scan") : 0;
+}
+
+void leak_sight_done(struct leak_sight *sight)
+{
+    fingerprint_index_free(sight->index);
+    leaks_done(&sight->leaks);
+    str_list_done(&sight->allowed);
+    if (sight->has_unpack)
+        fd_closep(&sight->unpack_fd);
+    *sight = (struct leak_sight){.unpack_fd = -1};
+}
