@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/print.h"
 #include "cli/run_screen.h"
+#include "cli/sign_key.h"
 #include "cli/task_flags.h"
 #include "cli/version.h"
 #include "report/report.h"
@@ -16,12 +17,13 @@
 struct values {
     uint64_t parallel, repeat;
     bool trust_host_steps, new_reference, ask_again, json, no_progress;
-    const char *colour, *allow_tier;
+    const char *colour, *allow_tier, *sign_key;
 };
 
 static const struct cli_option rows[] = {
     ALLOW_TIER_ROW(struct values),
     TRUST_HOST_STEPS_ROW(struct values),
+    SIGN_KEY_ROW(struct values),
     {.kind = OPTION_FLAG,
      .long_name = "new-reference",
      .offset = offsetof(struct values, new_reference),
@@ -119,6 +121,8 @@ static int show(struct job *job, const struct run *run, struct error **err)
 
     if (r == 0)
         r = output_save_suites(run->dir, &trials, err);
+    if (r == 0)
+        r = sign_key_seal(&job->session, values->sign_key, run->dir, err);
     if (r == 0 && values->json) {
         scoped(json_freep) json_t *json = report_json(&trials, run_dir_id(run->dir));
 
@@ -179,6 +183,9 @@ static int run(const struct arguments *arguments, struct error **err)
     struct session_options options = {
         .cells = true, .owner_of = run_path, .allow_tier = values->allow_tier};
     int r = session_open(&options, &job.session, err);
+
+    if (r == 0)
+        r = sign_key_check(&job.session, values->sign_key, err);
 
     if (r == 0 && operand_kind_of(&job.session, job.path) == OPERAND_TRIAL) {
         r = trial_operand_parse(&job.session, job.path, &job.trial, err);

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/print.h"
 #include "cli/run_screen.h"
+#include "cli/sign_key.h"
 #include "cli/task_flags.h"
 #include "cli/version.h"
 #include "report/html.h"
@@ -26,7 +27,7 @@ enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN, CLAIM_HTML, CLAIM_COU
 struct values {
     struct task_flags tasks;
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
-    const char *verify_host, *allow_tier;
+    const char *verify_host, *allow_tier, *sign_key;
     const char *run_dir, *resume, *junit, *markdown, *html, *colour, *min_pass_rate, *max_errors;
     struct option_list allow_leaks;
     bool trust_host_steps, preflight, json, no_progress, allow_empty, fail_fast, retry_errors,
@@ -87,7 +88,7 @@ struct values {
          .min = 1,                                                                                 \
          .max = UINT32_MAX,                                                                        \
          .help = "start nothing more after N errors"},                                             \
-        TRUST_HOST_STEPS_ROW(struct values),                                                       \
+        TRUST_HOST_STEPS_ROW(struct values), SIGN_KEY_ROW(struct values),                          \
         {.kind = OPTION_LIST,                                                                      \
          .long_name = "allow-leak",                                                                \
          .value = "ID=REASON",                                                                     \
@@ -373,6 +374,8 @@ static int finish(struct job *job, struct run *run, struct error **err)
     if (r == 0)
         r = output_save_suites(run->dir, &trials, err);
     if (r == 0)
+        r = sign_key_seal(&job->session, job->values->sign_key, run->dir, err);
+    if (r == 0)
         r = write_reports(job, run_dir_id(run->dir), &trials, err);
     if (r == 0)
         r = print_result(job, run_dir_id(run->dir), &trials, err);
@@ -478,6 +481,8 @@ static int prepare(struct job *job, struct error **err)
     job->run_path = job->values->run_dir != NULL ? str_dup(job->values->run_dir)
                                                  : path_join("runs", job->run_id);
     r = open_session(job, err);
+    if (r == 0)
+        r = sign_key_check(&job->session, job->values->sign_key, err);
     if (r == 0)
         r = load_plan(job, err);
     if (r == 0)

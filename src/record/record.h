@@ -152,6 +152,11 @@ must_check int trial_record_save(int trial_dir_fd, struct trial_record *record, 
     nonnull(2);
 must_check int trial_record_load(int trial_dir_fd, const char *name, struct trial_record *ret,
                                  struct error **err) nonnull(2, 3);
+/* The digests of all other files of a trial's directory, as in its record; new reference. */
+must_check int trial_record_digests(int trial_dir_fd, json_t **ret, struct error **err) nonnull(2);
+/* The digest of a trial's trial.json. */
+must_check int trial_record_digest(int trial_dir_fd, struct sha256 *ret, struct error **err)
+    nonnull(2);
 /*
  * Compares every digest of the record with the file it names. *ret_bad names the first that is
  * absent or differs (owned), NULL when all match. An error only when a file cannot be read.

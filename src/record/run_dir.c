@@ -28,6 +28,8 @@ void run_dir_close(struct run_dir *run)
     if (run == NULL)
         return;
     fd_closep(&run->journal_fd);
+    if (run->lock_fd >= 0)
+        (void)!ftruncate(run->lock_fd, 0); /* the pid of nobody: the lock itself is the flock */
     fd_closep(&run->lock_fd);
     fd_closep(&run->dir_fd);
     json_decref(run->run);

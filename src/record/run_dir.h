@@ -70,8 +70,9 @@ must_check int run_dir_open_trial(struct run_dir *run, const char *trial_path, b
                                   struct error **err) nonnull(1, 2, 4);
 
 /*
- * Journal: {"t", "event": "start|finish|...", "trial", "status", "digest"}; "t" (milliseconds since
- * 1970) is put first when absent. The reference is taken. Buffered until commit.
+ * Journal: {"t", "event": "start|finish|...", "trial", "status", "record"}; "t" (milliseconds since
+ * 1970) is put first when absent, "prev", the digest of the line before, last. The reference is
+ * taken. Buffered until commit.
  */
 void run_dir_journal(struct run_dir *run, json_t *line) nonnull(1, 2);
 /*
@@ -79,6 +80,20 @@ void run_dir_journal(struct run_dir *run, json_t *line) nonnull(1, 2);
  * is as it was and the lines are still buffered, so that a commit can be tried again.
  */
 must_check int run_dir_commit(struct run_dir *run, struct error **err) nonnull(1);
+/*
+ * The first line: what the run shall do, before it does any of it: the digest of plan.json, which
+ * has those of each task, its private half, its graders and its configuration. Commits.
+ */
+must_check int run_dir_promise(struct run_dir *run, struct error **err) nonnull(1);
+/*
+ * The last line of a run, or of a grading: the digests of run.json, plan.json and host.json as they
+ * are now, and with a key its signature (docs/formats/run.md). Commits.
+ */
+struct signing_key;
+must_check int run_dir_seal(struct run_dir *run, const struct signing_key *key, struct error **err)
+    nonnull(1);
+/* The files that a seal covers; NULL at the end. */
+extern const char *const run_sealed_files[];
 /* The committed lines as an array; new reference. A torn last line is left out; another bad one is
  * ERROR_SYSTEM. */
 must_check int run_dir_journal_read(const struct run_dir *run, json_t **ret, struct error **err)

@@ -19,6 +19,7 @@ struct run_dir {
     json_t *run;
     json_t *plan;
     struct buf pending;
+    struct sha256 last; /* of the last line, pending ones counted; zeros: there is none */
 };
 
 /* Opens the journal for appending, made when absent; a torn last line is cut off. */

@@ -34,6 +34,11 @@ int digest_file(int dir_fd, const char *path, struct sha256 *ret, struct error *
     return 0;
 }
 
+int trial_record_digest(int trial_dir_fd, struct sha256 *ret, struct error **err)
+{
+    return digest_file(trial_dir_fd, TRIAL_FILE_NAME, ret, err);
+}
+
 /* A walk over one trial's directory: where it is and what it found. */
 struct walk {
     const char *prefix; /* "" or "grade/" */
@@ -207,4 +212,9 @@ int trial_record_verify(int trial_dir_fd, const struct trial_record *record, cha
         return 0;
     }
     return 0;
+}
+
+int trial_record_digests(int trial_dir_fd, json_t **ret, struct error **err)
+{
+    return digest_tree(trial_dir_fd, ret, err);
 }

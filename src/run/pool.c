@@ -41,18 +41,41 @@ struct pool {
     bool told;                 /* the running trials were asked to stop */
 };
 
-static void journal(struct pool *pool, const char *event, const char *trial,
-                    const struct trial_note *note)
+/* Takes the line. */
+static void journal(struct pool *pool, const char *event, const char *trial, json_t *line)
 {
-    json_t *line = json_object();
+    json_t *whole = json_object();
 
-    json_put_text(line, "event", event);
-    json_put_text(line, "trial", trial);
-    if (note != NULL)
-        json_put_text(line, "status", trial_status_name((enum trial_status)note->status));
-    run_dir_journal(pool->options->run, line);
+    json_put_text(whole, "event", event);
+    json_put_text(whole, "trial", trial);
+    ASSERT(json_object_update(whole, line) == 0);
+    json_decref(line);
+    run_dir_journal(pool->options->run, whole);
     if (pool->pending_since_ns == 0)
         pool->pending_since_ns = clock_ns();
+}
+
+/* With the digest of the record: from here on it cannot change unnoticed. */
+static int journal_finish(struct pool *pool, const struct planned_trial *trial,
+                          const struct trial_note *note, struct error **err)
+{
+    json_t *line = json_object();
+    scoped(fd_closep) int dir_fd = -1;
+    char hex[SHA256_HEX_CHARS + 1];
+    struct sha256 digest;
+    int r = run_dir_open_trial(pool->options->run, trial->path, false, &dir_fd, err);
+
+    if (r == 0)
+        r = trial_record_digest(dir_fd, &digest, err);
+    if (r < 0) {
+        json_decref(line);
+        return error_wrap(err, r, "trial '%s'", trial->id);
+    }
+    sha256_format(&digest, hex);
+    json_put_text(line, "status", trial_status_name((enum trial_status)note->status));
+    json_put_text(line, "record", hex);
+    journal(pool, "finish", trial->id, line);
+    return 0;
 }
 
 /*
@@ -278,7 +301,7 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
         .dir_fd = dir_fd,
     };
 
-    journal(pool, options->work == POOL_RUN ? "start" : "grade", trial->id, NULL);
+    journal(pool, options->work == POOL_RUN ? "start" : "grade", trial->id, json_object());
     r = fork_trial(pool, slot, &child, err);
     let_go(monitor);
     let_go(bare_host);
@@ -369,7 +392,9 @@ static int finish_trial(struct pool *pool, struct slot *slot, struct error **err
         return r;
     note.error[sizeof(note.error) - 1] = 0;
     str_list_add(&pool->unsynced, trial_of(pool, slot->trial)->path);
-    journal(pool, "finish", id, &note);
+    r = journal_finish(pool, trial_of(pool, slot->trial), &note, err);
+    if (r < 0)
+        return r;
     judge_stop(pool, &note);
     if (observer->trial_finished != NULL)
         observer->trial_finished(observer->context, id, &note);

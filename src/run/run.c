@@ -76,6 +76,8 @@ int run_start(struct run *run, struct error **err)
     };
     int r = run_dir_create_at(run->dir_fd, run->path, &facts, plan, &run->dir, err);
 
+    if (r == 0)
+        r = run_dir_promise(run->dir, err);
     return r < 0 ? r : run_pool(run, POOL_RUN, err);
 }
 

@@ -1,0 +1,79 @@
+#!/bin/bash
+# audit.sh: a run's records are sealed and signed, hold together after a resume and a grading, and tell when one was touched.
+# shellcheck source-path=SCRIPTDIR disable=SC2154,SC2317,SC2119,SC2015,SC2016,SC2013
+. "$(dirname "$0")/lib.sh"
+
+AGENT=$'#!/bin/sh\necho x >done.txt'
+
+expect_intact() { # ARGUMENT...
+  cb audit "$@"
+  expect_status 0
+  expect_text out intact
+}
+
+expect_broken() { # TEXT ARGUMENT...
+  cb audit "${@:2}"
+  expect_status 1
+  expect_text out 'NOT INTACT'
+  expect_text out "$1"
+}
+
+case_a_run_is_sealed_and_signed() {
+  script_task t <<<"$AGENT"
+  cb keygen -o key
+  expect_status 0
+  [ "$(stat -c %a key)" = 600 ] || fail "the key is for others, too"
+  cb keygen -o key
+  expect_status 2
+  expect_text err 'never overwritten'
+  cb keygen -o other
+  run_suite --sign-key key
+  expect_status 0
+  expect_intact run --key key.pub
+  expect_text out 'Signed by ed25519:'
+  expect_broken 'another key' run --key other.pub
+  ! grep -rq "$(sed -n 2p key)" run || fail "the run holds the key"
+  cb run suite --suite-root suite --run-dir run2 --sign-key key.pub
+  expect_status 2
+  expect_text err 'no Ed25519 private key'
+  [ ! -e run2 ] || fail "a run began without its key"
+}
+
+case_what_was_touched_is_named() {
+  script_task t <<<"$AGENT"
+  script_task u <<<"$AGENT"
+  run_suite
+  expect_intact run
+  expect_text out 'Nobody signed it'
+  echo >>run/trials/default/t/00/artifacts.tar
+  expect_broken "trials/default/t/00: 'artifacts.tar' is not as it was" run
+  truncate -s -1 run/trials/default/t/00/artifacts.tar
+  expect_intact run
+  sed -i 's/"SUCCESS"/"FAILURE"/' run/trials/default/u/00/trial.json
+  expect_broken 'trials/default/u/00: trial.json is not as it was' run
+  rm -r run/trials/default/u
+  expect_broken "'default/u/00'" run
+  cb audit --json run
+  expect_status 1
+  [ "$(jq -r .intact out)" = false ] || fail "$(cat out)"
+}
+
+case_resuming_and_grading_go_on_with_the_chain() {
+  script_task t <<<"$AGENT"
+  run_suite --repeats 2
+  rm run/trials/default/t/01/trial.json
+  expect_broken 'did not finish' run
+  run_suite --repeats 2 --resume
+  expect_status 0
+  expect_intact run
+  cb grade run --quiet
+  expect_status 0
+  expect_intact run
+  [ "$(grep -c '"seal"' run/journal.jsonl)" = 3 ] || fail "not sealed each time: $(cat run/journal.jsonl)"
+  sed -i '3d' run/journal.jsonl
+  expect_broken 'does not go on from the line before' run
+}
+
+main a_run_is_sealed_and_signed:user \
+  what_was_touched_is_named \
+  resuming_and_grading_go_on_with_the_chain:user
