@@ -1,13 +1,9 @@
 #include "agent/wire_calls.h"
 
-#include <errno.h>
-#include <unistd.h>
-
+#include "agent/wire_lines.h"
 #include "base/mem.h"
 #include "base/str.h"
 
-#define BLOCK_BYTES ((size_t)64 << 10)
-#define HEAD_BYTES ((size_t)160) /* within which a line says its kind */
 #define MESSAGE_BYTES ((size_t)400)
 
 struct wire_call *wire_calls_add(struct wire_calls *calls)
@@ -78,62 +74,12 @@ static int take_response(const char *text, size_t size, struct wire_calls *calls
 }
 
 /* Requests hold the whole conversation each time, and nothing that we look for. */
-static bool is_response(const char *text, size_t size)
+static int take_line(void *context, const char *text, size_t size, struct error **err)
 {
-    scoped(mem_freep) char *head = str_ndup(text, size_min(size, HEAD_BYTES));
-
-    return strstr(head, "\"kind\": \"response\"") != NULL ||
-           strstr(head, "\"kind\":\"response\"") != NULL;
-}
-
-static int take_lines(struct buf *pending, struct wire_calls *calls, struct error **err)
-{
-    size_t from = 0;
-    const char *text = buf_text(pending), *end = NULL;
-
-    while ((end = memchr(text + from, '\n', pending->size_bytes - from)) != NULL) {
-        size_t size = (size_t)(end - (text + from));
-        int r = is_response(text + from, size) ? take_response(text + from, size, calls, err) : 0;
-
-        if (r < 0)
-            return r;
-        from += size + 1;
-    }
-    if (from > 0) {
-        struct buf rest = {.max_bytes = pending->max_bytes};
-
-        buf_append(&rest, text + from, pending->size_bytes - from);
-        buf_done(pending);
-        *pending = rest;
-    }
-    return 0;
+    return wire_line_is(text, size, "response") ? take_response(text, size, context, err) : 0;
 }
 
 int wire_calls_read(int fd, struct wire_calls *ret, struct error **err)
 {
-    scoped(buf_done) struct buf pending = {.max_bytes = WIRE_LINE_BYTES_MAX};
-    scoped(mem_freep) char *block = mem_new(BLOCK_BYTES, 1);
-
-    for (;;) {
-        ssize_t count = read(fd, block, BLOCK_BYTES);
-
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return error_errno(err, errno, "cannot read wire.jsonl");
-        if (count == 0)
-            break;
-        buf_append(&pending, block, (size_t)count);
-        if (pending.overflowed)
-            return error_set(err, ERROR_SYSTEM, "wire.jsonl has a line that is too long");
-        if (memchr(block, '\n', (size_t)count) == NULL)
-            continue;
-        int r = take_lines(&pending, ret, err);
-
-        if (r < 0)
-            return r;
-    }
-    if (pending.size_bytes > 0)
-        return error_set(err, ERROR_SYSTEM, "wire.jsonl ends within a line");
-    return 0;
+    return wire_lines_each(fd, take_line, ret, err);
 }

@@ -14,7 +14,6 @@
 
 #include "agent/stream.h"
 
-#define WIRE_LINE_BYTES_MAX ((size_t)512 << 20) /* of wire.jsonl */
 #define WIRE_CALLS_MAX ((size_t)100000)
 #define WIRE_NODES_MAX ((size_t)2000000) /* JSON values of one answer */
 

@@ -70,6 +70,10 @@ size_t fingerprint_marks_feed(struct fingerprint_marks *marks, const char *piece
                               const struct fingerprint_marks *except) nonnull(1);
 void fingerprint_marks_feed_end(struct fingerprint_marks *marks) nonnull(1);
 
+/* Marks all that the other has marked, too; both are over one index. */
+void fingerprint_marks_merge(struct fingerprint_marks *marks, const struct fingerprint_marks *other)
+    nonnull(1, 2);
+
 /* How much of a private file was found. */
 struct fingerprint_overlap {
     size_t file;

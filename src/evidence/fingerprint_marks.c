@@ -121,6 +121,13 @@ size_t fingerprint_marks_add(struct fingerprint_marks *marks, const char *text, 
     return count;
 }
 
+void fingerprint_marks_merge(struct fingerprint_marks *marks, const struct fingerprint_marks *other)
+{
+    ASSERT(marks->index == other->index);
+    for (size_t i = 0; i < word_count(marks->index); i++)
+        marks->bits[i] |= other->bits[i];
+}
+
 /* A run that begins with this gram: how many are in it. */
 static size_t run_of(const struct fingerprint_marks *marks, size_t first, size_t end,
                      size_t *ret_chars)

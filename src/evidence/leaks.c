@@ -8,6 +8,7 @@ struct leak_search {
     const struct fingerprint_index *index;
     struct fingerprint_marks *marks;   /* of the place at hand */
     struct fingerprint_marks *written; /* what is left out; NULL: nothing */
+    struct fingerprint_marks *seen;    /* of all places */
     struct readings readings;
     int (*unpack)(void *context, const char *bytes, size_t size, struct buf *ret,
                   struct error **err);
@@ -59,6 +60,7 @@ struct leak_search *leak_search_new(const struct fingerprint_index *index,
 
     search->index = index;
     search->marks = fingerprint_marks_new(index);
+    search->seen = fingerprint_marks_new(index);
     search->unpack = opens;
     search->unpack_context = context;
     search->readings = (struct readings){
@@ -75,6 +77,7 @@ void leak_search_free(struct leak_search *search)
         return;
     fingerprint_marks_free(search->marks);
     fingerprint_marks_free(search->written);
+    fingerprint_marks_free(search->seen);
     free(search->how);
     free(search);
 }
@@ -170,6 +173,7 @@ int leak_search_text(struct leak_search *search, const char *place, const char *
     if (search->total > 0) {
         if (r == 0)
             tell(search, place, leaks);
+        fingerprint_marks_merge(search->seen, search->marks);
         fingerprint_marks_clear(search->marks);
     }
     return r < 0 ? error_wrap(err, r, "'%s'", place) : 0;
@@ -181,6 +185,21 @@ int leak_search_except(struct leak_search *search, const char *text, size_t size
     if (search->written == NULL)
         search->written = fingerprint_marks_new(search->index);
     return look(search, search->written, text, size, err);
+}
+
+void leak_search_except_seen(struct leak_search *search, const struct fingerprint_marks *seen)
+{
+    if (search->written == NULL)
+        search->written = fingerprint_marks_new(search->index);
+    fingerprint_marks_merge(search->written, seen);
+}
+
+struct fingerprint_marks *leak_search_take_seen(struct leak_search *search)
+{
+    struct fingerprint_marks *seen = search->seen;
+
+    search->seen = fingerprint_marks_new(search->index);
+    return seen;
 }
 
 json_t *leaks_to_json(const struct leaks *leaks, const struct fingerprint_index *index)

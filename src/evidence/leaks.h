@@ -57,6 +57,12 @@ must_check int leak_search_text(struct leak_search *search, const char *place, c
 must_check int leak_search_except(struct leak_search *search, const char *text, size_t size,
                                   struct error **err) nonnull(1, 2);
 
+/* The same, of everything in another search's places, told or not. */
+void leak_search_except_seen(struct leak_search *search, const struct fingerprint_marks *seen)
+    nonnull(1, 2);
+/* All marks of the places so far; the caller's. */
+struct fingerprint_marks *leak_search_take_seen(struct leak_search *search) nonnull(1);
+
 /* {places, bytes, private_files, fingerprints, severe, dropped, findings: [...]}, without any
  * private text; new reference. */
 json_t *leaks_to_json(const struct leaks *leaks, const struct fingerprint_index *index)

@@ -45,13 +45,16 @@ static void a_key_file_is_read_and_written(void **state)
 static void what_is_no_key_is_refused(void **state)
 {
     (void)state;
+    static const char x25519[] =
+        "-----BEGIN PRIVATE KEY-----\n"
+        "MC4CAQAwBQYDK2VuBCIEIJ1hsZ3v/VpgwGRcSbrspJVs8EkQrARMHEp7a0/8bbSg\n"
+        "-----END PRIVATE KEY-----\n";
     static const char *const bad[] = {
         "",
         "ed25519:00",
         "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
         "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v\n-----END PRIVATE KEY-----\n",
-        "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VuBCIEIJ1hsZ3v/VpgwGRcSbrspJVs8EkQrARMHEp7a0/8"
-        "bbSg\n-----END PRIVATE KEY-----\n", /* X25519 */
+        x25519,
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMC4C\n-----END ENCRYPTED PRIVATE KEY-----\n",
     };
 

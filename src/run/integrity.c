@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/wire_context.h"
 #include "base/fs.h"
 #include "base/mem.h"
 #include "collect/collect.h"
@@ -18,12 +19,21 @@
 struct sighting {
     const struct trial_job *job;
     struct leak_search *search;
+    struct leaks prepared;      /* what steps of the author's left in the workspace before */
     struct leaks context, left; /* what came back to the agent; what it printed and left */
+};
+
+/* Where the files of an archive are looked for. */
+struct tar_look {
+    struct leak_search *search;
+    struct leaks *leaks;
+    const char *name; /* below the trial's directory */
 };
 
 static void sighting_done(struct sighting *sighting)
 {
     leak_search_free(sighting->search);
+    leaks_done(&sighting->prepared);
     leaks_done(&sighting->context);
     leaks_done(&sighting->left);
 }
@@ -134,11 +144,11 @@ static int look_at_output(struct sighting *sighting, const char *name, struct er
                                     &sighting->left, err);
 }
 
-static int look_at_artifact(void *context, int tar_fd, const struct artifact *artifact,
-                            struct error **err)
+static int look_at_member(void *context, int tar_fd, const struct artifact *artifact,
+                          struct error **err)
 {
-    struct sighting *sighting = context;
-    scoped(mem_freep) char *place = str_format("artifacts.tar: %s", artifact->path);
+    const struct tar_look *look = context;
+    scoped(mem_freep) char *place = str_format("%s: %s", look->name, artifact->path);
     size_t size = size_min(artifact->size_bytes, LEAK_FILE_BYTES_MAX);
     scoped(mem_freep) char *bytes = NULL;
     ssize_t n;
@@ -148,30 +158,72 @@ static int look_at_artifact(void *context, int tar_fd, const struct artifact *ar
     bytes = mem_new(size, 1);
     n = pread(tar_fd, bytes, size, (off_t)artifact->offset);
     if (n < 0)
-        return error_errno(err, errno, "cannot read artifacts.tar");
-    return leak_search_text(sighting->search, place, bytes, (size_t)n, &sighting->left, err);
+        return error_errno(err, errno, "cannot read '%s'", look->name);
+    return leak_search_text(look->search, place, bytes, (size_t)n, look->leaks, err);
 }
 
-static int look_at_artifacts(struct sighting *sighting, struct error **err)
+static int look_at_tar(const struct sighting *sighting, struct tar_look *look, struct error **err)
 {
-    scoped(fd_closep) int fd = openat(sighting->job->dir_fd, "artifacts.tar", O_RDONLY | O_CLOEXEC);
+    scoped(fd_closep) int fd = openat(sighting->job->dir_fd, look->name, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return errno == ENOENT ? 0 : error_errno(err, errno, "cannot open artifacts.tar");
-    return artifacts_each(fd, "artifacts.tar", look_at_artifact, sighting, err);
+        return errno == ENOENT ? 0 : error_errno(err, errno, "cannot open '%s'", look->name);
+    return artifacts_each(fd, look->name, look_at_member, look, err);
+}
+
+/* What steps before the agent left in its workspace was given to it by the author, knowingly. */
+static int look_at_steps(struct sighting *sighting, struct error **err)
+{
+    struct tar_look look = {sighting->search, &sighting->prepared, "pre_run/artifacts.tar"};
+    int r = look_at_tar(sighting, &look, err);
+
+    if (r < 0)
+        return r;
+    scoped(fingerprint_marks_freep) struct fingerprint_marks *seen =
+        leak_search_take_seen(sighting->search);
+
+    leak_search_except_seen(sighting->search, seen);
+    return 0;
+}
+
+/* An item of a conversation with the model, as the broker saw it. */
+static int look_at_wire(void *context, const struct wire_text *text, struct error **err)
+{
+    struct sighting *sighting = context;
+    scoped(mem_freep) char *place = NULL;
+
+    if (text->by_model)
+        return leak_search_except(sighting->search, text->text, text->size, err);
+    place = str_format("request %llu of wire.jsonl", (unsigned long long)text->seq);
+    return leak_search_text(sighting->search, place, text->text, text->size, &sighting->context,
+                            err);
+}
+
+static int look_at_context(struct sighting *sighting, struct error **err)
+{
+    scoped(fd_closep) int fd = openat(sighting->job->dir_fd, "wire.jsonl", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : error_errno(err, errno, "cannot open wire.jsonl");
+    return wire_context_each(fd, look_at_wire, sighting, err);
 }
 
 static int look(struct sighting *sighting, const struct event_log *events, struct error **err)
 {
-    int r = look_at_program(sighting, err);
+    struct tar_look left = {sighting->search, &sighting->left, "artifacts.tar"};
+    int r = look_at_steps(sighting, err);
 
+    if (r == 0)
+        r = look_at_program(sighting, err);
+    if (r == 0)
+        r = look_at_context(sighting, err);
     for (size_t i = 0; r == 0 && i < events->count; i++)
         r = look_at_event(sighting, &events->events[i], err);
     if (r == 0)
         r = look_at_output(sighting, "agent.stdout", err);
     if (r == 0)
         r = look_at_output(sighting, "agent.stderr", err);
-    return r < 0 ? r : look_at_artifacts(sighting, err);
+    return r < 0 ? r : look_at_tar(sighting, &left, err);
 }
 
 /* --- the verdict -------------------------------------------------------------------------------
@@ -211,6 +263,17 @@ static void note_allowed(const struct leak_sight *sight, struct trial_record *re
                            sight->leaks.items[i].place, sight->allowed.items[i]));
 }
 
+static void note_prepared(const struct sighting *sighting, struct trial_record *record)
+{
+    for (size_t i = 0; i < sighting->prepared.count; i++) {
+        scoped(mem_freep) char *what =
+            leak_describe(&sighting->prepared.items[i], sighting->job->sight->index);
+
+        if (sighting->prepared.items[i].severe)
+            str_list_add_take(&record->integrity_reasons, str_format("given by pre_run: %s", what));
+    }
+}
+
 static void conclude(const struct sighting *sighting, struct trial_record *record)
 {
     const struct leak_sight *sight = sighting->job->sight;
@@ -224,9 +287,11 @@ static void conclude(const struct sighting *sighting, struct trial_record *recor
                                                                           : INTEGRITY_CLEAN;
 
     note_allowed(sight, record);
+    note_prepared(sighting, record);
     json_decref(record->evidence);
     record->evidence = json_object();
     json_put(record->evidence, "given", leak_sight_to_json(sight));
+    json_put(record->evidence, "prepared", leaks_to_json(&sighting->prepared, sight->index));
     json_put(record->evidence, "context", leaks_to_json(&sighting->context, sight->index));
     json_put(record->evidence, "left", leaks_to_json(&sighting->left, sight->index));
     /* A cell that protects less than promised says more than what was not found. */
@@ -248,6 +313,9 @@ int integrity_evaluate(const struct trial_job *job, struct trial_record *record,
         .job = job,
         .search = leak_search_new(job->sight->index, opens_archives ? leak_unpack : NULL, &opener),
     };
+
+    if (job->sight->given != NULL)
+        leak_search_except_seen(sighting.search, job->sight->given);
     int r = look(&sighting, events, err);
 
     if (r < 0)

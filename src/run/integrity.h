@@ -2,10 +2,10 @@
 /*
  * integrity: what of the private half came into a trial's sight, and the verdict on the trial.
  *
- * Looked at, in the order in which it happened: what came back to the agent (tool results, what a
- * simulated user said) and, at the end, what it printed and left. What the agent wrote before
- * (texts, inputs of its calls, its own program) is left out, so that a solution of its own is no
- * leak.
+ * Looked at, in the order in which it happened: what came into the model's context as the broker
+ * saw it, what came back to the agent by its events (tool results, what a simulated user said) and,
+ * at the end, what it printed and left. What the agent was given, and what it wrote before (texts,
+ * inputs of its calls, its own program), is left out: a solution of its own is no leak.
  *
  *   UNPROTECTED  the driver is none, or the oracle was played
  *   PARTIAL      tier C

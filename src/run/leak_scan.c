@@ -117,7 +117,7 @@ static int look_at_texts(const struct looking *looking, const struct task_public
 }
 
 int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index, struct leaks *ret,
-                   struct error **err)
+                   struct fingerprint_marks **ret_seen, struct error **err)
 {
     const struct collect_source collect = view_collect_source(scan->view);
     const struct plugins *plugins = view_plugins(scan->view);
@@ -135,5 +135,9 @@ int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index
 
     if (r == 0)
         r = look_at_tree(&looking, &projected, "plugins", err);
-    return r < 0 ? r : look_at_texts(&looking, public_half, err);
+    if (r == 0)
+        r = look_at_texts(&looking, public_half, err);
+    if (r == 0)
+        *ret_seen = leak_search_take_seen(search);
+    return r;
 }

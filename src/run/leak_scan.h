@@ -41,6 +41,8 @@ struct leak_scan {
 /* The sealed index; the caller's. */
 must_check int leak_index_make(struct leak_scan *scan, struct fingerprint_index **ret,
                                struct error **err) nonnull(1, 2);
-/* Everything that the agent is given. */
+/* Everything that the agent is given. *ret_seen: what of the private half stands in it, told or
+ * not; the caller's. */
 must_check int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index,
-                              struct leaks *ret, struct error **err) nonnull(1, 2, 3);
+                              struct leaks *ret, struct fingerprint_marks **ret_seen,
+                              struct error **err) nonnull(1, 2, 3, 4);

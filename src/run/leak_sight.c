@@ -95,7 +95,7 @@ int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed
     }
     r = leak_index_make(&looking, &ret->index, err);
     if (r == 0)
-        r = leak_scan_view(&looking, ret->index, &ret->leaks, err);
+        r = leak_scan_view(&looking, ret->index, &ret->leaks, &ret->given, err);
     if (r == 0)
         r = judge(allowed_ids, ret, err);
     return r < 0 ? error_wrap(err, r, "leak scan") : 0;
@@ -104,6 +104,7 @@ int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed
 void leak_sight_done(struct leak_sight *sight)
 {
     fingerprint_index_free(sight->index);
+    fingerprint_marks_free(sight->given);
     leaks_done(&sight->leaks);
     str_list_done(&sight->allowed);
     if (sight->has_unpack)

@@ -11,9 +11,11 @@
 
 struct leak_sight {
     struct fingerprint_index *index; /* NULL: nobody looks */
-    struct leaks leaks;              /* that were found before */
-    struct str_list allowed;         /* of each of them: why it is allowed; "": it is not */
-    int unpack_fd;                   /* closedbook-unpack; -1: archives stay closed */
+    struct fingerprint_marks
+        *given;              /* what of it the agent was given, told or not; NULL: nothing */
+    struct leaks leaks;      /* that were found before */
+    struct str_list allowed; /* of each of them: why it is allowed; "": it is not */
+    int unpack_fd;           /* closedbook-unpack; -1: archives stay closed */
     bool has_unpack;
 };
 

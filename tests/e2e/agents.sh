@@ -97,6 +97,44 @@ talks() {
     fail 'the third exchange does not know what was said in the first'
 }
 
+# sees_the_answer AGENT MODEL: an answer lies in a folder that the task exposes, and its model has it printed: what stood in
+# the context compromises the trial, which has passed otherwise. The control: nobody looks at it.
+sees_the_answer() {
+  local answer='import collections
+def settle(accounts, rates):
+    total_in_cents = collections.Counter()
+    for account, balance in sorted(accounts.items()):
+        if account.startswith("closed-"):
+            continue
+        total_in_cents[account] += round(balance * (1 + rates.get(account, rates["default"])) ** 12)
+    return sum(total_in_cents.values()) % 1000003'
+
+  TOOL_COMMAND='echo hello-from-turn-1 | tee hello_1.txt' prepare "$1"
+  make_task "$1"
+  mkdir suite/t/reference
+  printf '%s\n' "$answer" >suite/t/reference/answer.py
+  echo 'reference: {directory: reference}' >>suite/t/task.yaml
+  OUTSIDE=$(mktemp -d /var/tmp/e2e-agents.XXXXXX)
+  chmod 0755 "$OUTSIDE"
+  trap 'rm -rf "$OUTSIDE"; kill "$endpoint" 2>/dev/null || true' EXIT
+  cp suite/t/reference/answer.py "$OUTSIDE/hint.py"
+  sed -i "s|^sandbox: {|&expose: [$OUTSIDE], |" suite/t/task.yaml
+  E2E_TIMEOUT=300 with_agents run_suite -m "$2"
+  expect_status 0
+  expect_trial .integrity.verdict CLEAN
+  kill "$endpoint"
+  TOOL_COMMAND="echo hello-from-turn-1 | tee hello_1.txt; cat $OUTSIDE/hint.py" start_endpoint
+  trap 'rm -rf "$OUTSIDE"; kill "$endpoint" 2>/dev/null || true' EXIT
+  rm -rf run
+  E2E_TIMEOUT=300 with_agents run_suite -m "$2"
+  expect_status 4
+  expect_trial .integrity.verdict COMPROMISED
+  expect_trial .passed false
+  trial '.evidence.context.findings[0] | [.place, .private] | join(" ")' >place
+  expect_text place wire.jsonl
+  expect_text place t/reference/answer.py
+}
+
 # The endpoint turns it away for good: no verdict, whatever the program's exit status says.
 fails() {
   prepare "$1"
@@ -218,9 +256,14 @@ case_early_stop_of_claude_code() {
     '["criteria_passed",2,"stop_early","SUCCESS"]'
 }
 case_talk_of_claude_code() { talks claude-code claude-opus-4-8; }
+case_answer_before_claude_code() { sees_the_answer claude-code claude-opus-4-8; }
+case_answer_before_codex() { sees_the_answer codex gpt-5.4; }
+case_answer_before_gemini() { sees_the_answer gemini gemini-2.5-pro; }
+case_answer_before_opencode() { sees_the_answer opencode fake-1; }
+case_answer_before_pi() { sees_the_answer pi claude-sonnet-4-5; }
 case_talk_of_codex() { talks codex gpt-5.4; }
 case_talk_of_gemini() { talks gemini gemini-2.5-pro; }
 case_talk_of_opencode() { talks opencode fake-1; }
 case_talk_of_pi() { talks pi claude-sonnet-4-5; }
 
-main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all early_stop_of_claude_code:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all early_stop_of_claude_code:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all answer_before_claude_code:root:all answer_before_codex:root:all answer_before_gemini:root:all answer_before_opencode:root:all answer_before_pi:root:all

@@ -122,14 +122,18 @@ case_what_the_prompt_says_is_not_private() {
   jq -e '.[0].private_files > 1 and .[0].fingerprints > 30' out >say || fail "nothing was looked for: $(cat out)"
 }
 
-# A pre_run step of the author's gives an answer away: nothing before the run could know.
+# An answer lies in a folder that the task exposes: the search before the run does not look there.
 given_away() {
-  leak_task '' 'pre_run: [{command: "cp \"$TASK_DIR/answer.py\" '"${1}"'"}]'
-  cp suite/t/reference/settle.py suite/t/answer.py
+  OUTSIDE=$(mktemp -d /var/tmp/e2e-leaks.XXXXXX)
+  chmod 0755 "$OUTSIDE"
+  trap 'rm -rf "$OUTSIDE"; cleanup_case' EXIT
+  leak_task ", expose: [$OUTSIDE]"
+  sed -i "s|HINT|$OUTSIDE/hint.py|g" suite/t/agent.sh
+  cp suite/t/reference/settle.py "$OUTSIDE/hint.py"
 }
 
 case_what_the_agent_prints_of_it_is_seen() {
-  given_away hint.py <<<$'#!/bin/sh\necho x >done.txt\ncat hint.py'
+  given_away <<<$'#!/bin/sh\necho x >done.txt\ncat HINT'
   run_suite
   expect_status 0
   expect_trial .integrity.verdict SUSPECT
@@ -139,11 +143,11 @@ case_what_the_agent_prints_of_it_is_seen() {
 }
 
 case_what_comes_back_to_the_agent_is_seen() {
-  given_away hint.py <<'SCRIPT'
+  given_away <<'SCRIPT'
 #!/usr/bin/python3
 import json, os
 open('done.txt', 'w').write('x')
-text = open('hint.py').read()
+text = open('HINT').read()
 events = [{'kind': 'turn_start', 'turn': 1},
           {'kind': 'tool_call', 'turn': 1, 'tool': 'Bash', 'call_id': 'a', 'input': {'command': 'cat hint.py'}},
           {'kind': 'tool_result', 'turn': 1, 'call_id': 'a', 'output': text, 'exit_code': 0}]
@@ -183,11 +187,24 @@ PYTHON
 }
 
 case_what_it_left_is_seen() {
-  given_away hint.py <<<$'#!/bin/sh\necho x >done.txt\nmkdir answer && gzip -c hint.py >answer/a.gz\nrm hint.py'
+  given_away <<<$'#!/bin/sh\necho x >done.txt\nmkdir answer && gzip -c HINT >answer/a.gz'
   run_suite
   expect_trial .integrity.verdict SUSPECT
   trial '.evidence.left.findings[0].place' >place
   expect_text place answer/a.gz
+}
+
+# A step of the author's puts a grader's file into the workspace: that is given, and no doing of the agent's.
+case_what_pre_run_leaves_is_given() {
+  leak_task '' 'pre_run: [{command: "cp \"$TASK_DIR/answer.py\" hint.py"}]' <<<$'#!/bin/sh\necho x >done.txt\ncat hint.py'
+  cp suite/t/reference/settle.py suite/t/answer.py
+  run_suite
+  expect_status 0
+  expect_trial .integrity.verdict CLEAN
+  trial '.integrity.reasons|join(" ")' >reasons
+  expect_text reasons 'given by pre_run'
+  trial '.evidence.prepared.findings[0].place' >place
+  expect_text place 'pre_run/artifacts.tar: hint.py'
 }
 
 main an_innocent_workspace_is_clean:user \
@@ -199,4 +216,5 @@ main an_innocent_workspace_is_clean:user \
   what_the_agent_prints_of_it_is_seen:user \
   what_comes_back_to_the_agent_is_seen \
   what_the_agent_wrote_itself_is_no_leak \
-  what_it_left_is_seen
+  what_it_left_is_seen \
+  what_pre_run_leaves_is_given
