@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "collect/collect.h"
+#include "evidence/attempts.h"
 #include "task/task_public.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)64 << 20)
@@ -21,6 +22,7 @@ struct sighting {
     struct leak_search *search;
     struct leaks prepared;      /* what steps of the author's left in the workspace before */
     struct leaks context, left; /* what came back to the agent; what it printed and left */
+    struct attempts attempts;
 };
 
 /* Where the files of an archive are looked for. */
@@ -36,6 +38,7 @@ static void sighting_done(struct sighting *sighting)
     leaks_done(&sighting->prepared);
     leaks_done(&sighting->context);
     leaks_done(&sighting->left);
+    attempts_done(&sighting->attempts);
 }
 
 /* --- in the order in which it happened ---------------------------------------------------------
@@ -226,6 +229,67 @@ static int look(struct sighting *sighting, const struct event_log *events, struc
     return r < 0 ? r : look_at_tar(sighting, &left, err);
 }
 
+/* --- what it tried -----------------------------------------------------------------------------
+ */
+
+/* The result of a call went wrong, or there is none. */
+static bool was_denied(const struct event_log *events, size_t call)
+{
+    const char *id = events->events[call].call_id;
+
+    for (size_t i = call + 1; i < events->count; i++) {
+        const struct event *event = &events->events[i];
+
+        if (event->kind == EVENT_TOOL_RESULT && str_equal(event->call_id, id))
+            return event->is_error || (event->has_exit_code && event->exit_code != 0);
+    }
+    return true;
+}
+
+static void list_commands(struct sighting *sighting, const struct event_log *events)
+{
+    for (size_t i = 0; i < events->count; i++) {
+        const struct event *event = &events->events[i];
+        const char *command = json_get_text(event->input, "command");
+        enum attempt_class kind = event->kind == EVENT_TOOL_CALL && command != NULL
+                                      ? attempt_of_command(command)
+                                      : ATTEMPT_COUNT;
+        scoped(mem_freep) char *place =
+            str_format("events.jsonl: %llu", (unsigned long long)event->seq);
+
+        if (kind != ATTEMPT_COUNT)
+            attempts_add(
+                &sighting->attempts,
+                &(struct attempt){kind, place, (char *)(uintptr_t)command, was_denied(events, i)});
+    }
+}
+
+static void list_refused(struct sighting *sighting, const struct trial_record *record)
+{
+    int64_t refused = json_get_int(record->usage, "refused", 0);
+    scoped(mem_freep) char *requests = str_format("%lld requests", (long long)refused);
+    const json_t *item;
+    size_t i;
+
+    if (refused > 0)
+        attempts_add(&sighting->attempts,
+                     &(struct attempt){ATTEMPT_BROKER, (char[]){"wire.jsonl"}, requests, true});
+    json_array_foreach (record->artifacts.refused, i, item) {
+        const char *path = json_get_text(item, "path");
+
+        attempts_add(&sighting->attempts,
+                     &(struct attempt){ATTEMPT_LEFT, (char[]){"changes.json"},
+                                       (char *)(uintptr_t)(path == NULL ? "" : path), true});
+    }
+    json_array_foreach (json_get_array(record->mocks, "forged"), i, item) {
+        const char *path = json_string_value(item);
+
+        attempts_add(&sighting->attempts,
+                     &(struct attempt){ATTEMPT_MOCKS, (char[]){"mocks"},
+                                       (char *)(uintptr_t)(path == NULL ? "" : path), true});
+    }
+}
+
 /* --- the verdict -------------------------------------------------------------------------------
  */
 
@@ -286,6 +350,12 @@ static void conclude(const struct sighting *sighting, struct trial_record *recor
         : context == INTEGRITY_SUSPECT || left == INTEGRITY_SUSPECT       ? INTEGRITY_SUSPECT
                                                                           : INTEGRITY_CLEAN;
 
+    if (attempts_denied_classes(&sighting->attempts) >= ATTEMPTS_SUSPECT) {
+        str_list_add_take(&record->integrity_reasons,
+                          str_format("attempts of %zu kinds were denied (evidence.attempts)",
+                                     attempts_denied_classes(&sighting->attempts)));
+        worst = worst == INTEGRITY_CLEAN ? INTEGRITY_SUSPECT : worst;
+    }
     note_allowed(sight, record);
     note_prepared(sighting, record);
     json_decref(record->evidence);
@@ -294,6 +364,7 @@ static void conclude(const struct sighting *sighting, struct trial_record *recor
     json_put(record->evidence, "prepared", leaks_to_json(&sighting->prepared, sight->index));
     json_put(record->evidence, "context", leaks_to_json(&sighting->context, sight->index));
     json_put(record->evidence, "left", leaks_to_json(&sighting->left, sight->index));
+    json_put(record->evidence, "attempts", attempts_to_json(&sighting->attempts));
     /* A cell that protects less than promised says more than what was not found. */
     if (record->integrity == INTEGRITY_NOT_EVALUATED || worst == INTEGRITY_COMPROMISED ||
         (record->integrity == INTEGRITY_PARTIAL && worst == INTEGRITY_SUSPECT))
@@ -320,6 +391,8 @@ int integrity_evaluate(const struct trial_job *job, struct trial_record *record,
 
     if (r < 0)
         return error_wrap(err, r, "cannot look for what the agent saw");
+    list_commands(&sighting, events);
+    list_refused(&sighting, record);
     conclude(&sighting, record);
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "collect/glob.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
@@ -16,6 +17,40 @@ static const char *reason_of(const char *item, const char *id)
     if (strncmp(item, id, size) != 0)
         return NULL;
     return item[size] == '=' ? item + size + 1 : NULL;
+}
+
+/* Whether a pattern means a path. */
+static bool matches(const char *pattern, const char *path)
+{
+    struct glob glob;
+    bool does = false;
+
+    if (strcmp(pattern, path) == 0)
+        return true;
+    if (!glob_parse(pattern, &glob))
+        return false;
+    does = glob_relate(&glob, path) == GLOB_WITHIN;
+    glob_done(&glob);
+    return does;
+}
+
+/* What the task itself allows, by either side. */
+static const char *find_in_task(const struct leak_sight *sight, const struct leak *leak)
+{
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+    const char *colon = strstr(leak->place, ": ");
+    const char *path = colon == NULL ? leak->place : colon + 2;
+
+    task_split(sight->task, &public_half, &private_half);
+    for (size_t i = 0; i < private_half->leak_ok_count; i++) {
+        const struct task_leak *allowed = &private_half->leaks_ok[i];
+
+        if (matches(allowed->file, path) ||
+            matches(allowed->file, fingerprint_file_name(sight->index, leak->file)))
+            return allowed->reason;
+    }
+    return NULL;
 }
 
 static const char *find_reason(const struct str_list *allowed_ids, const struct leak *leak)
@@ -34,7 +69,7 @@ const char *leak_sight_allows(const struct leak_sight *sight, const struct leak 
     for (size_t i = 0; i < sight->leaks.count; i++)
         if (sight->leaks.items[i].file == leak->file && sight->allowed.items[i][0] != '\0')
             return sight->allowed.items[i];
-    return NULL;
+    return find_in_task(sight, leak);
 }
 
 json_t *leak_sight_to_json(const struct leak_sight *sight)
@@ -71,6 +106,8 @@ static int judge(const struct str_list *allowed_ids, struct leak_sight *sight, s
         const struct leak *leak = &sight->leaks.items[i];
         const char *reason = find_reason(allowed_ids, leak);
 
+        if (reason == NULL)
+            reason = find_in_task(sight, leak);
         str_list_add(&sight->allowed, reason != NULL ? reason : "");
         if (reason == NULL && leak->severe && (worst == NULL || leak->found > worst->found))
             worst = leak;
@@ -84,7 +121,7 @@ int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed
     struct leak_scan looking = *scan;
     int r = 0;
 
-    *ret = (struct leak_sight){.unpack_fd = -1};
+    *ret = (struct leak_sight){.task = scan->task, .unpack_fd = -1};
     if (scan->session->native != NULL && scan->session->unpack_program != NULL) {
         ret->unpack_fd = open(scan->session->unpack_program, O_RDONLY | O_CLOEXEC);
         if (ret->unpack_fd < 0)

@@ -11,6 +11,7 @@
 
 struct leak_sight {
     struct fingerprint_index *index; /* NULL: nobody looks */
+    const struct task *task;
     struct fingerprint_marks
         *given;              /* what of it the agent was given, told or not; NULL: nothing */
     struct leaks leaks;      /* that were found before */

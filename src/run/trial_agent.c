@@ -19,6 +19,7 @@
 #include "run/oracle.h"
 #include "run/services.h"
 #include "run/steps.h"
+#include "run/view_file.h"
 #include "run/wire.h"
 #include "stage/plugins.h"
 #include "task/task_public.h"
@@ -168,7 +169,8 @@ static int start_cell(const struct trial_job *job, struct trial_record *record,
         spec.workspace = (struct cell_workspace){.kind = CELL_WORKSPACE_KEEP,
                                                  .keep_cell_id = cell_id(run->before)};
     spec.command = command_of(job, run, turn, pipes, &env);
-    return start_in_order(job, record, &spec, run, err);
+    r = view_file_save(job, turn, &spec, &spec.command, err);
+    return r < 0 ? r : start_in_order(job, record, &spec, run, err);
 }
 
 /* Another program of the agent's, in its living cell. */

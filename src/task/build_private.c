@@ -318,6 +318,24 @@ static void read_judge(const struct build *build)
         half->judge_model = str_dup(flag != NULL ? flag : configured);
 }
 
+static void read_leaks(const struct build *build)
+{
+    struct task_private *half = build->task->private_half;
+    const struct node *list = node_get(build->file, "leak_ok");
+
+    for (size_t i = 0; list != NULL && i < list->count; i++) {
+        const char *file = node_get_text(list->items[i], "file");
+        const char *reason = node_get_text(list->items[i], "reason");
+
+        if (file == NULL || reason == NULL)
+            continue; /* complained about */
+        half->leaks_ok =
+            mem_resize(half->leaks_ok, half->leak_ok_count + 1, sizeof(*half->leaks_ok));
+        half->leaks_ok[half->leak_ok_count++] =
+            (struct task_leak){.file = str_dup(file), .reason = str_dup(reason)};
+    }
+}
+
 void build_private(struct build *build)
 {
     read_reference(build);
@@ -326,6 +344,7 @@ void build_private(struct build *build)
     build_stop_limits(build);
     read_judge(build);
     build_steps(build);
+    read_leaks(build);
     find_suite_variables(build);
     build_root(build, "grading", &build->task->private_half->root);
 }

@@ -105,8 +105,8 @@ extern const struct block task_block;   /* a task file */
 extern const struct block set_block;    /* what -D may reach */
 extern const struct block config_block; /* closedbook.yaml and config.yaml */
 extern const struct block agent_block, sandbox_block, limits_block, run_limits_block;
-extern const struct block pre_run_block, post_run_block, simulation_block, dataset_block,
-    grading_block;
+extern const struct block pre_run_block, post_run_block, leak_ok_block, simulation_block,
+    dataset_block, grading_block;
 extern const struct block record_cli_block;
 extern const struct block requires_block, docker_block, stop_early_block;
 extern const struct block experiment_block, experiment_defaults_block, variant_block;

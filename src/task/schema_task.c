@@ -183,6 +183,21 @@ const struct block pre_run_block = {.title = "step", .fields = pre_run_fields};
 static const struct field post_run_fields[] = {STEP_FIELDS, {0}};
 const struct block post_run_block = {.title = "step", .fields = post_run_fields};
 
+static const struct field leak_ok_fields[] = {
+    {.name = "file",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED,
+     .form = FORM_INSIDE,
+     .doc = "a pattern: of a file that the agent gets or leaves, as the search names it, or of a "
+            "private one, from the suite's root"},
+    {.name = "reason",
+     .types = TYPE_TEXT,
+     .flags = FIELD_REQUIRED | FIELD_NOT_EMPTY,
+     .doc = "why it may be; recorded with each finding that it allows"},
+    {0},
+};
+const struct block leak_ok_block = {.title = "leak", .fields = leak_ok_fields};
+
 static const char *const os_choices[] = {"linux", "macos", "windows", NULL};
 static const struct field requires_fields[] = {
     {.name = "closedbook",
@@ -263,6 +278,12 @@ static const struct field task_fields[] = {
      .items = TYPE_BLOCK,
      .block = &post_run_block,
      .doc = "commands after grading, whatever came out; they decide nothing"},
+    {.name = "leak_ok",
+     .types = TYPE_LIST,
+     .items = TYPE_BLOCK,
+     .block = &leak_ok_block,
+     .doc = "findings of the search for private text that are meant: both sides have a generated "
+            "file, say"},
     {.name = "dataset",
      .types = TYPE_BLOCK,
      .block = &dataset_block,

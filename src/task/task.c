@@ -72,6 +72,11 @@ static void private_free(struct task_private *half)
     free(half->criteria);
     free_steps(half->pre_run, half->pre_run_count);
     free_steps(half->post_run, half->post_run_count);
+    for (size_t i = 0; i < half->leak_ok_count; i++) {
+        free(half->leaks_ok[i].file);
+        free(half->leaks_ok[i].reason);
+    }
+    free(half->leaks_ok);
     free(half->task_id);
     free(half->description);
     free(half->task_file);

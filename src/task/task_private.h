@@ -58,6 +58,12 @@ struct criterion_mistake {
     const char *message;
 };
 
+/* Findings of the search for private text that are meant (run/leak_sight.h). */
+struct task_leak {
+    char *file; /* a pattern (collect/glob.h) */
+    char *reason;
+};
+
 /* A command of pre_run or post_run. */
 struct task_step {
     char *command;
@@ -96,6 +102,8 @@ struct task_private {
     size_t criterion_count;
     struct task_step *pre_run, *post_run; /* in order, those of an experiment included */
     size_t pre_run_count, post_run_count;
+    struct task_leak *leaks_ok;
+    size_t leak_ok_count;
     /* suite-root variables of the operator's environment that commands here use: names */
     struct str_list suite_variables;
     struct task_root root;  /* of the grading cell */

@@ -74,6 +74,29 @@ case_resuming_and_grading_go_on_with_the_chain() {
   expect_broken 'does not go on from the line before' run
 }
 
+# What the cell is made of is written before it starts, and two trials' can be compared.
+case_a_view_is_recorded_and_compared() {
+  mkdir -p suite/template && echo one >suite/template/a
+  TASK_MORE='sandbox: {template_sources: [{type: template_dir, path: ../template}]}' \
+    script_task t <<<$'#!/bin/sh\ncp a done.txt'
+  run_suite --repeats 2
+  view=run/trials/default/t/00/view.jsonl
+  [ "$(jq -r 'select(.kind == "path") | .entry.path' "$view")" = a ] || fail "paths: $(cat "$view")"
+  [ "$(jq -r 'select(.kind == "path") | .entry.sha256' "$view")" = "$(sha256sum <suite/template/a | cut -d' ' -f1)" ] ||
+    fail "another digest: $(cat "$view")"
+  expect_text "$view" '"target": "/usr", "writable": false'
+  [ "$(trial '.digests["view.jsonl"]')" = "sha256:$(sha256sum <"$view" | cut -d' ' -f1)" ] || fail "trial.json has not its digest"
+  cb view-diff run/trials/default/t/00 run/trials/default/t/01
+  expect_status 0
+  echo two >suite/template/b
+  cb run suite --suite-root suite --run-dir run2 --quiet
+  cb view-diff run/trials/default/t/00 run2/trials/default/t/00
+  expect_status 1
+  [ "$(grep -c . out)" = 1 ] || fail "$(cat out)"
+  expect_text out '+ {"kind": "path", "of": "workspace", "entry": {"path":"b"'
+}
+
 main a_run_is_sealed_and_signed:user \
   what_was_touched_is_named \
-  resuming_and_grading_go_on_with_the_chain:user
+  resuming_and_grading_go_on_with_the_chain:user \
+  a_view_is_recorded_and_compared:user

@@ -91,6 +91,8 @@ def check_run(schemas, directory, label):
             check_lines(schemas, 'event', f'{where}/events.jsonl', os.path.join(folder, 'events.jsonl'))
         if 'trajectory.json' in names:
             schemas.check('trajectory', f'{where}/trajectory.json', load(os.path.join(folder, 'trajectory.json')))
+        if 'view.jsonl' in names:
+            check_lines(schemas, 'view', f'{where}/view.jsonl', os.path.join(folder, 'view.jsonl'))
         if 'changes.json' in names:
             schemas.check('changes', f'{where}/changes.json', load(os.path.join(folder, 'changes.json')))
 
@@ -157,7 +159,7 @@ def check_examples(schemas, folder):
         samples[kind] = load(os.path.join(folder, f'{kind}.json'))
         schemas.check(kind, f'docs/formats/examples/{kind}.json', samples[kind])
     for kind, name in (('event', 'events.jsonl'), ('manifest', 'manifest.jsonl'), ('journal', 'journal.jsonl'),
-                       ('agent-event', 'agent-events.jsonl')):
+                       ('agent-event', 'agent-events.jsonl'), ('view', 'view.jsonl')):
         path = os.path.join(folder, name)
         check_lines(schemas, kind, f'docs/formats/examples/{name}', path)
         lines = load_lines(path)
