@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/print.h"
+#include "collect/collect.h"
 #include "evidence/audit.h"
 #include "run/session.h"
 
@@ -74,6 +75,9 @@ static void show(const struct audit *audit, bool key_given, struct buf *text)
                (uintmax_t)audit->lines, (uintmax_t)audit->files, (uintmax_t)audit->bytes);
     if (audit->count > 0)
         return;
+    if (audit->withheld > 0)
+        buf_format(text, "A bundle: %ju files were left out; their digests are proven, too.\n",
+                   (uintmax_t)audit->withheld);
     buf_text_append(text,
                     "Proven: nothing of the run changed since it was sealed; each trial's score, "
                     "verdict and status\nfollow from its criteria; the plan is the one promised "
@@ -87,20 +91,71 @@ static void show(const struct audit *audit, bool key_given, struct buf *text)
     }
 }
 
+/* A bundle's files, in a folder of our own. */
+struct unpacked {
+    char *path; /* NULL: nothing was unpacked */
+};
+
+static void unpacked_done(struct unpacked *unpacked)
+{
+    scoped(error_freep) struct error *error = NULL;
+
+    if (unpacked->path != NULL && fs_remove_tree(AT_FDCWD, unpacked->path, &error) < 0)
+        print_error(error);
+    free(unpacked->path);
+}
+
+static int unpack(int tar_fd, const char *path, struct unpacked *unpacked, int *ret,
+                  struct error **err)
+{
+    const char *temporary = getenv("TMPDIR");
+    scoped(mem_freep) char *random = random_hex(16);
+    scoped(fd_closep) int fd = -1;
+    uint64_t files = 0;
+
+    unpacked->path =
+        str_format("%s/closedbook-audit-%s",
+                   temporary != NULL && temporary[0] == '/' ? temporary : "/tmp", random);
+    int r = fs_open_dir(AT_FDCWD, unpacked->path, 0700, &fd, err);
+
+    if (r == 0)
+        r = artifacts_extract(tar_fd, path, fd, true, &files, err);
+    if (r < 0)
+        return r;
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+/* The directory of a run, or of what a bundle holds. */
+static int open_run(const struct session *session, const char *path, struct unpacked *unpacked,
+                    int *ret, struct error **err)
+{
+    scoped(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENOTDIR) {
+        fd = session->reader.open(session->reader.context, path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 ? error_errno_as(err, ERROR_USER, -fd, "cannot open '%s'", path)
+                      : unpack(fd, path, unpacked, ret, err);
+    }
+    if (fd < 0)
+        return error_errno_as(err, ERROR_USER, errno, "cannot open run directory '%s'", path);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
 static int audit(const struct arguments *arguments, const struct session *session,
                  struct error **err)
 {
     const struct values *values = arguments->values;
     const char *path = arguments->operands[0];
-    scoped(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    scoped(unpacked_done) struct unpacked unpacked = {0};
+    scoped(fd_closep) int fd = -1;
     scoped(audit_done) struct audit found = {0};
     scoped(buf_done) struct buf text = {0};
     struct signing_public key;
-    int r = 0;
+    int r = open_run(session, path, &unpacked, &fd, err);
 
-    if (fd < 0)
-        return error_errno_as(err, ERROR_USER, errno, "cannot open run directory '%s'", path);
-    if (values->key != NULL)
+    if (r == 0 && values->key != NULL)
         r = load_key(session, values->key, &key, err);
     if (r == 0)
         r = audit_run(fd, values->key != NULL ? &key : NULL, &found, err);
@@ -129,10 +184,11 @@ static int run(const struct arguments *arguments, struct error **err)
 const struct command command_audit = {
     .name = "audit",
     .summary = "is a run as it was when it was sealed, and does it add up?",
-    .operands = "RUN",
+    .operands = "RUN|FILE",
     .description =
         "Checks the chain of the journal, its seal and signature, the digest of every file, and\n"
-        "the arithmetic of every trial. Exit status 1 for anything that does not fit.",
+        "the arithmetic of every trial. Exit status 1 for anything that does not fit. FILE is\n"
+        "a bundle.",
     .options = rows,
     .option_count = ARRAY_SIZE(rows),
     .values_size = sizeof(struct values),

@@ -3,19 +3,15 @@
 #define COMMANDS_MAX 64
 
 const struct command *const commands[] = {
-    &command_run,       &command_execute,
-    &command_grade,     &command_plan,
-    &command_lint,      &command_migrate,
-    &command_new,       &command_check,
-    &command_report,    &command_stats,
-    &command_compare,   &command_audit,
-    &command_keygen,    &command_cell,
-    &command_probe,     &command_scan,
-    &command_show,      &command_view_diff,
-    &command_extract,   &command_config,
-    &command_cache,     &command_doctor,
-    &command_criterion, &command_agents,
-    &command_help,      NULL,
+    &command_run,       &command_execute, &command_grade,
+    &command_plan,      &command_lint,    &command_migrate,
+    &command_new,       &command_check,   &command_report,
+    &command_stats,     &command_compare, &command_audit,
+    &command_keygen,    &command_bundle,  &command_cell,
+    &command_probe,     &command_scan,    &command_show,
+    &command_view_diff, &command_extract, &command_config,
+    &command_cache,     &command_doctor,  &command_criterion,
+    &command_agents,    &command_help,    NULL,
 };
 
 const struct command *command_find(const char *name)

@@ -18,7 +18,7 @@ void commands_help(struct buf *buf) nonnull(1);
 extern const struct command command_run, command_execute, command_grade, command_plan;
 extern const struct command command_lint, command_migrate, command_new, command_check;
 extern const struct command command_stats, command_compare, command_audit, command_keygen,
-    command_view_diff;
+    command_bundle, command_view_diff;
 extern const struct command command_report, command_cell, command_probe, command_scan, command_show;
 extern const struct command command_extract, command_config, command_cache, command_doctor,
     command_criterion, command_agents, command_help;

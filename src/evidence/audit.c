@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 #include "evidence/audit_internal.h"
+#include "evidence/bundle.h"
 
 #define PIECE_BYTES ((size_t)64 << 10)
 
@@ -86,8 +87,8 @@ static bool is_derived(const char *name)
 
 static int look_at_top(void *context, int dir_fd, const char *name, struct error **err)
 {
-    static const char *const ours[] = {"run.json", "plan.json", "host.json", "journal.jsonl",
-                                       "trials"};
+    static const char *const ours[] = {"run.json",      "plan.json", "host.json",
+                                       "journal.jsonl", "trials",    BUNDLE_FILE};
     struct auditing *auditing = context;
     struct stat status;
 
@@ -118,7 +119,11 @@ int audit_run(int run_dir_fd, const struct signing_public *key, struct audit *re
     json_t *digest;
 
     *ret = (struct audit){0};
-    int r = fs_each(run_dir_fd, look_at_top, &auditing, err);
+    int r = bundle_withheld(run_dir_fd, &auditing.withheld, err);
+    scoped(json_freep) json_t *withheld = auditing.withheld;
+
+    if (r == 0)
+        r = fs_each(run_dir_fd, look_at_top, &auditing, err);
 
     if (r == 0)
         r = audit_journal(&auditing, err);
@@ -150,6 +155,7 @@ json_t *audit_to_json(const struct audit *audit)
     json_put_int(json, "trials", (int64_t)audit->trials);
     json_put_int(json, "files", (int64_t)audit->files);
     json_put_int(json, "bytes", (int64_t)audit->bytes);
+    json_put_int(json, "withheld", (int64_t)audit->withheld);
     for (size_t i = 0; i < audit->count; i++) {
         json_t *finding = json_object();
         const char *place = audit->items[i].place, *what = audit->items[i].what;

@@ -27,7 +27,8 @@ struct audit {
     struct audit_finding *items;
     size_t count, dropped;
     uint64_t lines, trials, files, bytes;
-    struct str_list derived;      /* files that can be made anew from the others: not looked at */
+    uint64_t withheld;       /* files of a bundle that were left out; their digests are there */
+    struct str_list derived; /* files that can be made anew from the others: not looked at */
     bool has_seal, has_signature; /* of the last line */
     struct signing_public signer; /* counts with has_signature */
 };

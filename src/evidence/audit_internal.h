@@ -11,6 +11,7 @@ struct auditing {
     struct audit *audit;
     json_t *records; /* by trial id: the digest of trial.json, as the journal says last */
     json_t *seen;    /* by trial id: true, when its directory was found */
+    json_t *withheld; /* paths that a bundle leaves out; NULL: it is none */
 };
 
 void audit_find(struct auditing *auditing, const char *place, const char *fmt, ...)

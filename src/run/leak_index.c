@@ -79,6 +79,16 @@ static void subtract_text(struct fingerprint_index *index, const char *text)
         fingerprint_file_subtract(index, text, strlen(text));
 }
 
+/* Each item, and where one follows the other, as in the task file. */
+static void subtract_list(struct fingerprint_index *index, const struct str_list *list)
+{
+    scoped(buf_done) struct buf joined = {0};
+
+    for (size_t i = 0; i < list->count; i++)
+        buf_format(&joined, "%s\n", list->items[i]);
+    subtract_text(index, buf_text(&joined));
+}
+
 /* What the author gives to the agent in so many words: a task file says all of it. */
 static void subtract_declared(struct making *making)
 {
@@ -90,8 +100,8 @@ static void subtract_declared(struct making *making)
     subtract_text(making->index, half->agent.claude_settings);
     for (size_t i = 0; user != NULL && i < user->script.count; i++)
         subtract_text(making->index, user->script.items[i]);
-    for (size_t i = 0; i < half->agent.env.count; i++)
-        subtract_text(making->index, half->agent.env.items[i]);
+    subtract_list(making->index, &half->agent.env);
+    subtract_list(making->index, &half->agent.command);
     for (size_t i = 0; i < half->source_count; i++)
         for (size_t k = 0; k < half->sources[i].file_count; k++)
             subtract_text(making->index, half->sources[i].files[k].content);

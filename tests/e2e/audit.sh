@@ -74,6 +74,31 @@ case_resuming_and_grading_go_on_with_the_chain() {
   expect_broken 'does not go on from the line before' run
 }
 
+# A bundle lacks what graders printed, says so, and holds together; what was not left out on purpose is missed.
+case_a_bundle_leaves_out_what_graders_said() {
+  TASK_CRITERIA=$(command_criterion 'echo said-by-a-grader-0471; exit 1') script_task t <<<"$AGENT"
+  run_suite
+  grep -rq said-by-a-grader-0471 run/trials/default/t/00/grade || fail "nothing of the grader's is there"
+  cb bundle run -o bundle.tar
+  expect_status 0
+  expect_text out 'left out: 1 '
+  tar tf bundle.tar >names
+  ! grep -q grade/ names || fail "a grader's output is in it: $(cat names)"
+  tar xOf bundle.tar bundle.json >list
+  expect_text list trials/default/t/00/grade/01.out
+  expect_intact bundle.tar
+  expect_text out '1 files were left out'
+  cb bundle run -o whole.tar --with-private
+  tar tf whole.tar | grep -q grade/01.out || fail "not whole"
+  expect_intact whole.tar
+  mkdir open && tar xf bundle.tar -C open && chmod -R a+rX open
+  rm open/trials/default/t/00/events.jsonl
+  expect_broken "'events.jsonl' is not there" open
+  tr '\1-\377' '\2-\377\1' <bundle.tar >noise.tar
+  cb audit noise.tar
+  expect_status 3
+}
+
 # What the cell is made of is written before it starts, and two trials' can be compared.
 case_a_view_is_recorded_and_compared() {
   mkdir -p suite/template && echo one >suite/template/a
@@ -99,4 +124,5 @@ case_a_view_is_recorded_and_compared() {
 main a_run_is_sealed_and_signed:user \
   what_was_touched_is_named \
   resuming_and_grading_go_on_with_the_chain:user \
-  a_view_is_recorded_and_compared:user
+  a_view_is_recorded_and_compared:user \
+  a_bundle_leaves_out_what_graders_said:user

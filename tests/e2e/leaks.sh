@@ -210,6 +210,15 @@ case_what_it_left_is_seen() {
   expect_text place answer/a.gz
 }
 
+# Settings stand in the task file one after the other, and so they do in the environment.
+case_what_the_environment_says_is_not_private() {
+  TASK_AGENT="env: [$(printf 'SETTING_%s=a-value-of-some-length-%s-for-the-agent, ' 1 one 2 two 3 three 4 four 5 five)]" leak_task <<<"$AGENT"
+  scan
+  expect_status 0
+  expect_text out clean
+  [ "$(cb scan suite --suite-root suite --json; jq '.[0].findings | length' out)" = 0 ] || fail "$(cat out)"
+}
+
 # Commands that hunt: listed; three kinds that were denied are suspect, two are not, nor three that were not denied.
 hunter() { # EXIT-STATUS COMMAND...
   leak_task < <(
@@ -259,6 +268,7 @@ main an_innocent_workspace_is_clean:user \
   what_the_task_allows_is_no_leak \
   what_the_template_has_at_the_same_path_is_not_private \
   what_the_prompt_says_is_not_private \
+  what_the_environment_says_is_not_private \
   what_the_agent_prints_of_it_is_seen:user \
   what_comes_back_to_the_agent_is_seen \
   what_the_agent_wrote_itself_is_no_leak \
