@@ -92,6 +92,18 @@ must_check int broker_ask(int connection, const struct broker_question *question
 /* {routes: [{name, api, base_url, key, has_key}]}. Fails with what is wrong with its setup. */
 must_check int broker_facts(int connection, json_t **ret, struct error **err) nonnull(2);
 
+/* --- recordings: what goes over this connection is kept, or answered without any endpoint -------
+ */
+
+/* Before any question and before models are opened, once. log_fd: empty, for appending; borrowed.
+ */
+must_check int broker_record(int connection, int log_fd, struct error **err);
+/* log_fd: what broker_record() had; -1: nothing, then each request is a miss. ERROR_USER: it is no
+ * recording. */
+must_check int broker_replay(int connection, int log_fd, struct error **err);
+/* ERROR_SYSTEM when a request had no answer in it, or when it is not whole. Without one: 0. */
+must_check int broker_recording_check(int connection, struct error **err);
+
 /* --- model endpoints for an agent: a trial's connection may open them once ----------------------
  */
 

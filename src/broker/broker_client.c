@@ -242,6 +242,32 @@ int broker_facts(int connection, json_t **ret, struct error **err)
     return say_for_json(connection, &words, ret, err);
 }
 
+/* --- recordings */
+
+int broker_record(int connection, int log_fd, struct error **err)
+{
+    const struct words words = {BROKER_RECORD, &log_fd, 1};
+    struct broker_reply reply = {0};
+
+    return say(connection, &words, &reply, NULL, err);
+}
+
+int broker_replay(int connection, int log_fd, struct error **err)
+{
+    const struct words words = {BROKER_REPLAY, &log_fd, log_fd < 0 ? 0 : 1};
+    struct broker_reply reply = {0};
+
+    return say(connection, &words, &reply, NULL, err);
+}
+
+int broker_recording_check(int connection, struct error **err)
+{
+    const struct words words = {BROKER_RECORDING_END, NULL, 0};
+    struct broker_reply reply = {0};
+
+    return say(connection, &words, &reply, NULL, err);
+}
+
 /* --- endpoints for an agent */
 
 int broker_models_open(int connection, const struct broker_models *models, struct error **err)

@@ -26,10 +26,14 @@ enum broker_kind {
     BROKER_MODELS,
     BROKER_MODELS_END,
     BROKER_MODELS_NEXT,
+    BROKER_RECORD,
+    BROKER_REPLAY,
+    BROKER_RECORDING_END,
 };
 /* BROKER_OPEN brings three descriptors: the table as text, the listening socket, the log. */
 enum { BROKER_TABLE, BROKER_LISTENER, BROKER_LOG, BROKER_OPEN_FDS };
 /* BROKER_MODELS, too: what is allowed as JSON, the listening socket, wire.jsonl. */
+/* BROKER_RECORD brings one, the file that is written; BROKER_REPLAY one to be read, or none. */
 /* BROKER_ASK brings one, a question as JSON. Its answer, BROKER_FACTS's and BROKER_MODELS_END's
  * bring one, too. */
 

@@ -241,6 +241,7 @@ static int start_question(struct models *models, const json_t *question, struct 
     struct upstream_request request = {
         .route = name == NULL ? NULL : routes_find(&models->routes, name),
         .headers = &headers,
+        .recording = ask->end.recording,
         .on_end = end_question,
         .context = ask,
     };

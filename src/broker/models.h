@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
+struct recording;
 struct route;
 struct upstream;
 
@@ -40,6 +41,7 @@ struct ask; /* a question under way */
 struct ask_end {
     void (*answered)(void *context, const json_t *answer);
     void *context;
+    struct recording *recording; /* of the trial that asks; NULL: none */
 };
 /* fd: the question as JSON, borrowed. */
 must_check int models_ask(struct models *models, int fd, const struct ask_end *end,

@@ -391,6 +391,11 @@ static json_t *totals_json(const struct proxy *proxy)
     return result;
 }
 
+void proxy_set_recording(struct proxy *proxy, struct recording *recording)
+{
+    proxy->recording = recording;
+}
+
 json_t *proxy_result(struct proxy *proxy)
 {
     stop_daemon(proxy);

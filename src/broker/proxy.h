@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "broker/models.h"
+#include "broker/recording.h"
 
 #define PROXY_CONNECTIONS_MAX 64
 #define PROXY_HEAD_BYTES_MAX ((size_t)64 << 10) /* of a request */
@@ -29,6 +30,8 @@ struct proxy;
 /* Descriptors are taken over, also on failure. spec: as broker.h says, borrowed. */
 must_check int proxy_new(struct models *models, const json_t *spec, int listener, int log_fd,
                          struct proxy **ret, struct error **err) nonnull(1, 2, 5);
+/* Keeps its exchanges, or answers in the place of endpoints; borrowed for its life. */
+void proxy_set_recording(struct proxy *proxy, struct recording *recording) nonnull(1);
 /* Ends what is under way, and says what was. NULL is fine. */
 json_t *proxy_result(struct proxy *proxy) nonnull(1);
 /* Another exchange of a dialog begins, as broker_models_next(); what was so far, as above. */

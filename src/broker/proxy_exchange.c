@@ -219,6 +219,7 @@ static int send_on(struct proxy_request *request, const json_t *body, struct err
         .deadline_ns = clock_ns() + DEADLINE_NS,
         .answer_max_bytes = PROXY_ANSWER_BYTES_MAX,
         .attempts_max = ATTEMPTS,
+        .recording = request->proxy->recording,
         .on_head = on_head,
         .on_bytes = on_bytes,
         .on_end = on_end,

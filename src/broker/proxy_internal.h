@@ -45,6 +45,7 @@ struct proxy {
     char *expects;  /* what the main thread may end with besides, JSON without quotes; NULL */
     json_t *thread; /* the messages of the main thread, as far as they are known; NULL */
     char *model;    /* as the endpoint called it last; NULL */
+    struct recording *recording; /* NULL: none */
     struct proxy_request *first;
 };
 

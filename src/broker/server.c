@@ -99,7 +99,8 @@ static int start_question(struct server *server, struct trial *trial, const int 
 {
     if (count != 1 || trial->ask != NULL)
         return error_set(err, ERROR_BUG, "one question at a time, with one descriptor");
-    return models_ask(server->models, fds[0], &(struct ask_end){answered, trial}, &trial->ask, err);
+    return models_ask(server->models, fds[0], &(struct ask_end){answered, trial, trial->recording},
+                      &trial->ask, err);
 }
 
 static int tell_facts(const struct server *server, const struct trial *trial, struct error **err)
@@ -128,9 +129,47 @@ static int open_models(struct server *server, struct trial *trial, int *fds, siz
     if (r == 0)
         r = proxy_new(server->models, spec, take_fd(&fds[BROKER_LISTENER]),
                       take_fd(&fds[BROKER_LOG]), &trial->proxy, err);
+    if (r < 0)
+        return r;
+    proxy_set_recording(trial->proxy, trial->recording);
+    server_reply(trial, NULL, -1);
+    return 0;
+}
+
+/* What it says, and what it is made of, is not the trial's: the run hands it over. */
+static int open_recording(struct trial *trial, uint32_t kind, int *fds, size_t count,
+                          struct error **err)
+{
+    scoped(buf_done) struct buf text = {0};
+    int r = 0;
+
+    if (trial->recording != NULL || trial->proxy != NULL || trial->ask != NULL || count > 1 ||
+        (kind == BROKER_RECORD && count != 1))
+        return error_set(err, ERROR_BUG, "a recording is opened once, before anything is asked");
+    if (kind == BROKER_RECORD) {
+        r = recording_begin(take_fd(&fds[0]), &trial->recording, err);
+    } else {
+        if (count == 1)
+            r = fs_read_fd(fds[0], "the recording", RECORDING_BYTES_MAX, &text, err);
+        if (r == 0)
+            r = recording_parse(buf_text(&text), text.size_bytes, &trial->recording, err);
+    }
     if (r == 0)
         server_reply(trial, NULL, -1);
     return r;
+}
+
+static int check_recording(const struct trial *trial, struct error **err)
+{
+    const char *problem = recording_problem(trial->recording);
+
+    if (problem != NULL && recording_answers(trial->recording))
+        return error_set(err, ERROR_SYSTEM, "the recording has no answer to a request: %s",
+                         problem);
+    if (problem != NULL)
+        return error_set(err, ERROR_SYSTEM, "the recording is not whole: %s", problem);
+    server_reply(trial, NULL, -1);
+    return 0;
 }
 
 static int tell_models(struct trial *trial, const json_t *result, struct error **err)
@@ -194,6 +233,10 @@ static void obey_models(struct server *server, struct trial *trial, uint32_t kin
         r = close_models(trial, &problem);
     else if (kind == BROKER_MODELS_NEXT)
         r = next_exchange(trial, fds, count, &problem);
+    else if (kind == BROKER_RECORD || kind == BROKER_REPLAY)
+        r = open_recording(trial, kind, fds, count, &problem);
+    else if (kind == BROKER_RECORDING_END)
+        r = check_recording(trial, &problem);
     else
         r = tell_facts(server, trial, &problem);
     if (r < 0)

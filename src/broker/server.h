@@ -8,6 +8,7 @@
 #include "broker/mock_table.h"
 #include "broker/models.h"
 #include "broker/proxy.h"
+#include "broker/recording.h"
 
 /* One that connected from a cell. */
 struct client {
@@ -25,8 +26,9 @@ struct trial {
     uint64_t log_bytes;
     struct broker_result result;
     struct client clients[BROKER_CLIENTS_MAX];
-    struct proxy *proxy; /* model endpoints for its agent; NULL: none */
-    struct ask *ask;     /* a question under way; NULL: none */
+    struct proxy *proxy;         /* model endpoints for its agent; NULL: none */
+    struct ask *ask;             /* a question under way; NULL: none */
+    struct recording *recording; /* of both; NULL: none */
 };
 
 struct server {

@@ -277,6 +277,7 @@ void trial_free(struct trial *trial)
 {
     trial_end(trial);
     proxy_free(trial->proxy);
+    recording_free(trial->recording);
     fd_closep(&trial->channel);
     json_decref(trial->tools);
     free(trial);

@@ -129,6 +129,8 @@ static void exchange_free(struct upstream_exchange *exchange)
     str_list_done(&exchange->answer.headers);
     buf_done(&exchange->answer.body);
     buf_done(&exchange->body);
+    buf_done(&exchange->kept);
+    json_decref(exchange->line);
     free(exchange->url);
     free(exchange);
 }
@@ -241,6 +243,23 @@ static int fill_headers(struct upstream_exchange *exchange, const struct upstrea
     return 0;
 }
 
+static int begin(struct upstream_exchange *exchange, const struct upstream_request *request,
+                 struct error **err)
+{
+    if (recording_answers(request->recording))
+        return replay_begin(exchange, request, err);
+    buf_append(&exchange->body, request->body, request->body_size);
+    exchange->url = url_of(request->route, request->path);
+    int r = fill_headers(exchange, request, err);
+
+    if (r == 0 && !attempt_begin(exchange))
+        r = error_set(err, ERROR_SYSTEM, "cannot make a request to '%s': %s", exchange->url,
+                      exchange->answer.error);
+    if (r == 0)
+        keep_begin(exchange, request);
+    return r;
+}
+
 int upstream_start(struct upstream *upstream, const struct upstream_request *request,
                    struct upstream_exchange **ret, struct error **err)
 {
@@ -257,12 +276,7 @@ int upstream_start(struct upstream *upstream, const struct upstream_request *req
     exchange->request.path = NULL;
     exchange->request.method = str_equal(request->method, "GET") ? "GET" : "POST";
     upstream->first = exchange;
-    buf_append(&exchange->body, request->body, request->body_size);
-    exchange->url = url_of(request->route, request->path);
-    r = fill_headers(exchange, request, err);
-    if (r == 0 && !attempt_begin(exchange))
-        r = error_set(err, ERROR_SYSTEM, "cannot make a request to '%s': %s", exchange->url,
-                      exchange->answer.error);
+    r = begin(exchange, request, err);
     if (r < 0) {
         exchange_free(exchange);
         return r;
@@ -278,6 +292,7 @@ void upstream_resume(struct upstream_exchange *exchange)
 
 void upstream_cancel(struct upstream_exchange *exchange)
 {
+    keep_end(exchange, "cancelled");
     exchange->cancelled = true;
     if (!exchange->upstream->running)
         exchange_free(exchange);
@@ -308,6 +323,7 @@ int upstream_timeout_ms(const struct upstream *upstream)
 
 static void end_exchange(struct upstream_exchange *exchange)
 {
+    keep_end(exchange, upstream_end_name(exchange->answer.end));
     if (!exchange->cancelled)
         exchange->request.on_end(exchange->request.context, &exchange->answer);
     exchange->cancelled = true; /* freed by sweep() */
@@ -340,7 +356,11 @@ static void wake(struct upstream *upstream)
             e->resumes = false;
             (void)curl_easy_pause(e->easy, CURLPAUSE_CONT); /* its failure is its end */
         }
+        if (e->is_replay && !e->cancelled && (e->resumes || e->wake_ns != 0) && replay_step(e))
+            end_exchange(e);
         e->resumes = false;
+        if (e->is_replay)
+            continue;
         if (e->wake_ns != 0 && e->wake_ns <= now_ns && !e->cancelled && !attempt_begin(e))
             end_exchange(e);
     }

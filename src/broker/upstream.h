@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "broker/keys.h"
+#include "broker/recording.h"
 #include "broker/route.h"
 
 #define UPSTREAM_ATTEMPTS_MAX 6
@@ -81,6 +82,9 @@ struct upstream_request {
     uint64_t deadline_ns;    /* clock_ns(), of all attempts together; 0: none */
     size_t answer_max_bytes; /* at least 1 */
     unsigned attempts_max;   /* 1..UPSTREAM_ATTEMPTS_MAX */
+    /* Keeps the exchange, or answers in the endpoint's place, without key or network; borrowed
+       until the end; NULL: none. */
+    struct recording *recording;
     /*
      * NULL: the answer is kept whole in answer.body. Else those answers that are not to be retried
      * are passed on as they come: first on_head (status and headers are known), then on_bytes.
@@ -95,7 +99,8 @@ struct upstream_request {
 
 struct upstream_exchange; /* one under way */
 
-/* ERROR_USER when the route's key is not known. On failure on_end is not called. */
+/* ERROR_USER when the route's key is not known, ERROR_SYSTEM when the recording has no answer. On
+   failure on_end is not called. */
 must_check int upstream_start(struct upstream *upstream, const struct upstream_request *request,
                               struct upstream_exchange **ret, struct error **err) nonnull(1, 2, 3);
 void upstream_resume(struct upstream_exchange *exchange) nonnull(1);

@@ -105,6 +105,7 @@ static size_t on_write(char *bytes, size_t size, size_t count, void *context)
         say_head(exchange);
         if (!request->on_bytes(request->context, bytes, length))
             return exchange->cancelled ? 0 : CURL_WRITEFUNC_PAUSE;
+        keep_bytes(exchange, bytes, length);
         exchange->received += length;
         return length;
     }
@@ -246,11 +247,10 @@ bool attempt_begin(struct upstream_exchange *exchange)
 /* --- its end ---------------------------------------------------------------------------------- */
 
 /* Some endpoints quote the key that they refuse. */
-static void hide_key(struct upstream_exchange *exchange)
+void upstream_hide_key(const struct upstream_exchange *exchange, struct buf *body)
 {
     const char *name = exchange->request.route->key;
     const char *key = name == NULL ? NULL : keys_get(exchange->upstream->keys, name), *found;
-    struct buf *body = &exchange->answer.body;
     size_t length = key == NULL ? 0 : strlen(key);
 
     while (length > 0 && body->size_bytes > 0 &&
@@ -321,7 +321,7 @@ bool attempt_end(struct upstream_exchange *exchange, CURLcode code)
         learn_status(exchange);
     if (end == UPSTREAM_TOO_LARGE)
         why = "the answer is larger than it may be";
-    hide_key(exchange);
+    upstream_hide_key(exchange, &exchange->answer.body);
     note_attempt(exchange, end == UPSTREAM_ANSWERED ? NULL : why);
     (void)curl_multi_remove_handle(exchange->upstream->multi, exchange->easy); /* it is in there */
     curl_easy_cleanup(exchange->easy);

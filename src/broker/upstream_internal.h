@@ -33,6 +33,11 @@ struct upstream_exchange {
     uint64_t attempt_start_ns;
     uint64_t wake_ns; /* when the next attempt begins; 0: one is under way */
     bool too_large, refused, cancelled, resumes;
+    json_t *line;    /* of the recording, until it is written; NULL */
+    struct buf kept; /* what was passed on, for that */
+    struct recorded_answer replay;
+    size_t replayed; /* bytes of it that were passed on */
+    bool is_replay;
     char curl_error[CURL_ERROR_SIZE];
 };
 
@@ -40,4 +45,16 @@ struct upstream_exchange {
 bool attempt_begin(struct upstream_exchange *exchange) nonnull(1);
 /* It ended with this code. False: that is the end of the exchange. */
 bool attempt_end(struct upstream_exchange *exchange, CURLcode code) nonnull(1);
+/* No key of the route's stands in these bytes any more. */
+void upstream_hide_key(const struct upstream_exchange *exchange, struct buf *bytes) nonnull(1, 2);
+/* upstream_recording.c: where the request has a recording. */
+void keep_begin(struct upstream_exchange *exchange, const struct upstream_request *request)
+    nonnull(1, 2);
+void keep_bytes(struct upstream_exchange *exchange, const char *bytes, size_t size) nonnull(1);
+void keep_end(struct upstream_exchange *exchange, const char *end) nonnull(1, 2);
+must_check int replay_begin(struct upstream_exchange *exchange,
+                            const struct upstream_request *request, struct error **err)
+    nonnull(1, 2);
+/* True: the answer is whole. */
+bool replay_step(struct upstream_exchange *exchange) nonnull(1);
 uint32_t upstream_random(struct upstream *upstream) nonnull(1);

@@ -16,18 +16,26 @@
 #include "report/html.h"
 #include "report/report.h"
 #include "run/host_watch.h"
+#include "run/replay.h"
 #include "run/run.h"
 #include "run/run_open.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
 
 /* Places that the command line may name, in the order of session_options.claims. */
-enum claim_index { CLAIM_RUN, CLAIM_JUNIT, CLAIM_MARKDOWN, CLAIM_HTML, CLAIM_COUNT };
+enum claim_index {
+    CLAIM_RUN,
+    CLAIM_JUNIT,
+    CLAIM_MARKDOWN,
+    CLAIM_HTML,
+    CLAIM_RECORDING,
+    CLAIM_COUNT
+};
 
 struct values {
     struct task_flags tasks;
     uint64_t parallel, repeats, expect_tasks, stop_after_errors;
-    const char *verify_host, *allow_tier, *sign_key;
+    const char *verify_host, *allow_tier, *sign_key, *record, *replay;
     const char *run_dir, *resume, *junit, *markdown, *html, *colour, *min_pass_rate, *max_errors;
     struct option_list allow_leaks;
     bool trust_host_steps, preflight, json, no_progress, allow_empty, fail_fast, retry_errors,
@@ -98,6 +106,16 @@ struct values {
          .long_name = "preflight",                                                                 \
          .offset = offsetof(struct values, preflight),                                             \
          .help = "attack a twin of each distinct cell before an agent starts in it"},              \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "record",                                                                    \
+         .value = "DIR",                                                                           \
+         .offset = offsetof(struct values, record),                                                \
+         .help = "keep what agents, judges and users ask of models, and the answers, in DIR"},     \
+        {.kind = OPTION_TEXT,                                                                      \
+         .long_name = "replay",                                                                    \
+         .value = "DIR",                                                                           \
+         .offset = offsetof(struct values, replay),                                                \
+         .help = "answer from what --record kept in DIR, without network and keys"},               \
         {.kind = OPTION_NUMBER,                                                                    \
          .long_name = "expect-tasks",                                                              \
          .value = "N",                                                                             \
@@ -237,6 +255,8 @@ static int open_session(struct job *job, struct error **err)
                 [CLAIM_JUNIT] = report_place(values->junit),
                 [CLAIM_MARKDOWN] = report_place(values->markdown),
                 [CLAIM_HTML] = report_place(values->html),
+                [CLAIM_RECORDING] = {values->record != NULL ? CLAIM_DIR : CLAIM_FILE,
+                                     values->record != NULL ? values->record : "/dev/null"},
             },
         .claim_count = CLAIM_COUNT,
     };
@@ -466,6 +486,16 @@ static int read_allowed_leaks(const struct values *values, struct str_list *ret,
     return 0;
 }
 
+/* The folder of --record; *ret_fd: the caller's, and as long open as anything is kept. */
+static int make_recording(struct job *job, int *ret_fd, struct error **err)
+{
+    if (job->values->record == NULL)
+        return 0;
+    int r = claim_make(job->session.claim, CLAIM_RECORDING, ret_fd, err);
+
+    return r < 0 ? r : replay_make(job->session.replay, *ret_fd, job->values->resume != NULL, err);
+}
+
 static int prepare(struct job *job, struct error **err)
 {
     int r = check_flags(job->values, err);
@@ -481,6 +511,8 @@ static int prepare(struct job *job, struct error **err)
     job->run_path = job->values->run_dir != NULL ? str_dup(job->values->run_dir)
                                                  : path_join("runs", job->run_id);
     r = open_session(job, err);
+    if (r == 0)
+        r = replay_open(&job->session, job->values->record, job->values->replay, err);
     if (r == 0)
         r = sign_key_check(&job->session, job->values->sign_key, err);
     if (r == 0)
@@ -514,9 +546,12 @@ static int work(const struct arguments *arguments, bool grading, struct error **
     scoped(job_done) struct job job = {
         .arguments = arguments, .values = arguments->values, .grading = grading};
     scoped(fd_closep) int dir_fd = -1;
+    scoped(fd_closep) int recording_fd = -1;
     int r = prepare(&job, err);
 
     /* Everything that could be wrong was looked at: only now does anything come into being. */
+    if (r == 0)
+        r = make_recording(&job, &recording_fd, err);
     if (r == 0)
         r = claim_make(job.session.claim, CLAIM_RUN, &dir_fd, err);
     if (r == 0)

@@ -81,7 +81,11 @@ int judges_ask(const struct trial_job *job, const struct judge_call *call, json_
     str_list_add(&headers, "Content-Type: application/json");
     if (call->route->api == JUDGE_ANTHROPIC)
         str_list_add(&headers, "anthropic-version: 2023-06-01");
-    return broker_ask(job->judges_fd, &question, ret, err);
+    int r = broker_ask(job->judges_fd, &question, ret, err);
+
+    if (r == 0) /* of what was asked and cannot be kept, no verdict is made */
+        r = broker_recording_check(job->judges_fd, err);
+    return r;
 }
 
 int judges_prices(json_t **ret, struct error **err)

@@ -11,6 +11,7 @@
 #include "broker/keys.h"
 #include "broker/route.h"
 #include "run/dialog.h"
+#include "run/replay.h"
 #include "run/session.h"
 
 #define NAMES_MAX (KEYS_MAX + ROUTES_MAX + 1)
@@ -60,19 +61,25 @@ static int start(struct session *session, const struct judges_setup *setup, stru
     scoped(fd_closep) int dotenv_fd = open_keys(session, ".env");
     scoped(fd_closep) int yaml_fd = open_keys(session, yaml);
     scoped(json_freep) json_t *json = json_object();
+    bool answers = replay_answers(session->replay);
+    json_t *routes = NULL;
+    int r = answers ? replay_routes(session->replay, REPLAY_JUDGES, &routes, err) : 0;
 
-    json_put(json, "routes", setup->routes == NULL ? json_array() : json_deep_copy(setup->routes));
+    if (r < 0)
+        return r;
+    if (!answers)
+        routes = setup->routes == NULL ? json_array() : json_deep_copy(setup->routes);
+    json_put(json, "routes", routes);
     name_keys(setup->routes, names);
-    int r = session_env_keys(session, names, err);
-
+    r = session_env_keys(session, names, err);
     if (r < 0)
         return r;
     const struct broker_options options = {
         .program = session->broker_program,
         .setup = json,
-        .env_keys_fd = session->env_keys_fd,
-        .dotenv_fd = dotenv_fd,
-        .keys_yaml_fd = yaml_fd,
+        .env_keys_fd = answers ? -1 : session->env_keys_fd,
+        .dotenv_fd = answers ? -1 : dotenv_fd,
+        .keys_yaml_fd = answers ? -1 : yaml_fd,
     };
 
     return broker_start_upstream(&options, &session->judges, err);
@@ -116,5 +123,8 @@ int judges_prepare(struct session *session, const struct task_set *tasks,
         r = broker_connect(session->judges, &connection, err);
     if (r == 0)
         r = broker_facts(connection, &facts, err);
-    return r < 0 ? error_wrap(err, r, "judges") : check_all(tasks, setup, facts, err);
+    if (r < 0)
+        return error_wrap(err, r, "judges");
+    replay_note(session->replay, REPLAY_JUDGES, facts);
+    return check_all(tasks, setup, facts, err);
 }

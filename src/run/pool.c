@@ -15,6 +15,7 @@
 #include "run/judges.h"
 #include "run/pool_child.h"
 #include "run/preflight.h"
+#include "run/replay.h"
 #include "run/staged.h"
 #include "task/task_private.h"
 #include "task/task_public.h"
@@ -221,6 +222,23 @@ static int connect_judges(struct pool *pool, const struct task *task, int *ret, 
     return broker_connect(pool->options->session->judges, ret, err);
 }
 
+/* What the trial asks of models is kept, or answered from what was. */
+static int connect_recording(struct pool *pool, const struct planned_trial *trial, int broker_fd,
+                             int judges_fd, struct error **err)
+{
+    const struct replay *replay = pool->options->session->replay;
+    const struct task_public *public_half = NULL;
+    const struct task_private *private_half = NULL;
+
+    task_split(pool->options->plan->tasks.tasks[trial->task_index], &public_half, &private_half);
+    if (pool->options->work != POOL_RUN)
+        return 0;
+    int r = replay_connect(replay, trial->path, REPLAY_AGENT,
+                           public_half->network_broker ? broker_fd : -1, err);
+
+    return r < 0 ? r : replay_connect(replay, trial->path, REPLAY_JUDGES, judges_fd, err);
+}
+
 /* The connection lives on in the trial's process alone. */
 static void let_go(struct monitor *monitor)
 {
@@ -285,6 +303,8 @@ static int start_trial(struct pool *pool, struct slot *slot, size_t index, struc
         r = connect_broker(pool, task, &broker_fd, err);
     if (r == 0)
         r = connect_judges(pool, task, &judges_fd, err);
+    if (r == 0)
+        r = connect_recording(pool, trial, broker_fd, judges_fd, err);
     if (r == 0)
         r = connect_trial(pool, &monitor, err);
     if (r < 0)

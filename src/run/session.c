@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "broker/keys.h"
 #include "run/limits.h"
+#include "run/replay.h"
 #include "task/task_public.h"
 
 #define HELD_FD_MIN 16
@@ -477,6 +478,7 @@ void session_close(struct session *session)
         fd_closep(&session->mock_fd);
     broker_free(session->broker);
     broker_free(session->judges);
+    replay_free(session->replay);
     if (session->has_env_keys)
         fd_closep(&session->env_keys_fd);
     monitor_free(session->tempdir);

@@ -32,6 +32,7 @@ struct session {
     char *broker_program, *mock_program;
     struct broker *broker; /* started by wire_prepare(), or the first session_broker() */
     struct broker *judges; /* another, which speaks with model endpoints; judges_prepare() */
+    struct replay *replay; /* what keeps or answers what both are asked; owned; NULL: nothing */
     /* Keys that the environment had, for both; taken from it once: session_env_keys(). */
     int env_keys_fd;
     bool has_env_keys;

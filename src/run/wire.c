@@ -181,6 +181,8 @@ int wire_close(const struct trial_job *job, struct trial_record *record, struct 
         return 0;
     int r = broker_models_close(job->broker_fd, &result, err);
 
+    if (r == 0)
+        r = broker_recording_check(job->broker_fd, err);
     if (r < 0)
         return r;
     if (!json_get_bool(result, "recorded", false))

@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/keys.h"
 #include "broker/route.h"
+#include "run/replay.h"
 #include "run/session.h"
 #include "task/task_public.h"
 
@@ -97,7 +98,8 @@ static int make_setup(const struct session *session, const json_t *config, json_
         json_decref(policy);
         return r;
     }
-    routes_add_defaults(&routes);
+    if (!replay_answers(session->replay))
+        routes_add_defaults(&routes);
     *ret = json_object();
     json_put(*ret, "routes", routes_to_json(&routes));
     json_put(*ret, "policy", policy);
@@ -114,8 +116,12 @@ static int start(struct session *session, const struct wire_setup *setup, struct
     scoped(fd_closep) int dotenv_fd = open_file(session, ".env");
     scoped(fd_closep) int yaml_fd = open_file(session, yaml);
     scoped(json_freep) json_t *json = NULL;
-    int r = make_setup(session, setup->routes, &json, err);
+    scoped(json_freep) json_t *recorded = NULL;
+    bool answers = replay_answers(session->replay);
+    int r = answers ? replay_routes(session->replay, REPLAY_AGENT, &recorded, err) : 0;
 
+    if (r == 0)
+        r = make_setup(session, answers ? recorded : setup->routes, &json, err);
     name_keys(setup->routes, names);
     if (r == 0)
         r = session_env_keys(session, names, err);
@@ -124,9 +130,9 @@ static int start(struct session *session, const struct wire_setup *setup, struct
     const struct broker_options options = {
         .program = session->broker_program,
         .setup = json,
-        .env_keys_fd = session->env_keys_fd,
-        .dotenv_fd = dotenv_fd,
-        .keys_yaml_fd = yaml_fd,
+        .env_keys_fd = answers ? -1 : session->env_keys_fd,
+        .dotenv_fd = answers ? -1 : dotenv_fd,
+        .keys_yaml_fd = answers ? -1 : yaml_fd,
     };
 
     return broker_start_upstream(&options, &session->broker, err);
@@ -160,8 +166,9 @@ static int check(struct session *session, const json_t *routes, struct error **e
 
     if (r == 0)
         r = broker_facts(connection, &facts, err);
-    if (r < 0)
+    if (r < 0 || replay_answers(session->replay))
         return r;
+    replay_note(session->replay, REPLAY_AGENT, facts);
     json_array_foreach (json_get_array(facts, "routes"), i, route) {
         const char *name = json_get_text(route, "name");
 
