@@ -9,8 +9,8 @@ struct auditing {
     int run_fd;
     const struct signing_public *key;
     struct audit *audit;
-    json_t *records; /* by trial id: the digest of trial.json, as the journal says last */
-    json_t *seen;    /* by trial id: true, when its directory was found */
+    json_t *records;  /* by trial id: the digest of trial.json, as the journal says last */
+    json_t *seen;     /* by trial id: true, when its directory was found */
     json_t *withheld; /* paths that a bundle leaves out; NULL: it is none */
 };
 

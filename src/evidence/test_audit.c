@@ -226,6 +226,49 @@ static void a_cut_journal_is_found(void **state)
     testing_remove(path);
 }
 
+static void replace_in_journal(const char *path, const char *old, const char *new)
+{
+    scoped(mem_freep) char *journal = path_join(path, "journal.jsonl");
+    scoped(buf_done) struct buf text = {0};
+    scoped(buf_done) struct buf changed = {0};
+
+    assert_int_equal(fs_read_file(AT_FDCWD, journal, 1 << 20, &text, NULL), 0);
+    const char *at = strstr(text.data, old);
+
+    assert_non_null(at);
+    buf_append(&changed, text.data, (size_t)(at - text.data));
+    buf_text_append(&changed, new);
+    buf_text_append(&changed, at + strlen(old));
+    write_text(AT_FDCWD, journal, buf_text(&changed));
+}
+
+/* The same values in other words, in the one line that no other pins. */
+static void another_spelling_of_the_seal_is_found(void **state)
+{
+    (void)state;
+    scoped(mem_freep) char *path = make_run(NULL, 1);
+
+    replace_in_journal(path, "\"event\": \"seal\"", "\"event\":  \"seal\"");
+    assert_true(audit_of(path, NULL) > 0);
+    testing_remove(path);
+}
+
+/* Who changes the plan afterwards, and seals the run again, broke what was promised. */
+static void another_plan_than_was_promised_is_found(void **state)
+{
+    (void)state;
+    scoped(mem_freep) char *path = make_run(NULL, 1);
+    scoped(mem_freep) char *plan = path_join(path, "plan.json");
+    scoped(run_dir_closep) struct run_dir *run = NULL;
+
+    write_text(AT_FDCWD, plan, "{\"schema\": \"" PLAN_SCHEMA "\", \"tasks\": {}}\n");
+    assert_int_equal(run_dir_open(path, true, &run, NULL), 0);
+    assert_int_equal(run_dir_seal(run, NULL, NULL), 0);
+    run_dir_closep(&run);
+    assert_int_equal(audit_of(path, NULL), 1);
+    testing_remove(path);
+}
+
 static void a_score_that_its_criteria_do_not_give_is_found(void **state)
 {
     (void)state;
@@ -265,6 +308,8 @@ int main(void)
         cmocka_unit_test(each_changed_byte_is_found),
         cmocka_unit_test(what_was_added_or_taken_away_is_found),
         cmocka_unit_test(a_cut_journal_is_found),
+        cmocka_unit_test(another_spelling_of_the_seal_is_found),
+        cmocka_unit_test(another_plan_than_was_promised_is_found),
         cmocka_unit_test(a_score_that_its_criteria_do_not_give_is_found),
         cmocka_unit_test(only_the_key_makes_its_signature),
     };

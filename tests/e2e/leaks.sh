@@ -180,7 +180,7 @@ case_what_the_agent_wrote_itself_is_no_leak() {
 #!/usr/bin/python3
 import base64, json, os
 open('done.txt', 'w').write('x')
-text = 'SECRET'
+text = 'SECRET'[::-1]  # else its own program would excuse it
 events = [{'kind': 'turn_start', 'turn': 1},
           {'kind': 'tool_call', 'turn': 1, 'tool': 'Write', 'call_id': 'a', 'input': {'path': 'a', 'content': text}},
           {'kind': 'tool_result', 'turn': 1, 'call_id': 'a', 'output': text, 'exit_code': 0}]
@@ -195,7 +195,7 @@ for path in glob.glob('suite/**/*', recursive=True):
     except (IsADirectoryError, UnicodeDecodeError):
         continue
     if "'SECRET'" in text:
-        open(path, 'w').write(text.replace("'SECRET'", repr(secret)))
+        open(path, 'w').write(text.replace("'SECRET'", repr(secret[::-1])))
 PYTHON
   run_suite
   expect_status 0
@@ -208,6 +208,17 @@ case_what_it_left_is_seen() {
   expect_trial .integrity.verdict SUSPECT
   trial '.evidence.left.findings[0].place' >place
   expect_text place answer/a.gz
+}
+
+# A piece of the reference stands in a README that the agent gets: told before, and no news when it reads it.
+case_shared_words_that_it_was_given_are_no_news() {
+  leak_task <<<$'#!/bin/sh\necho x >done.txt\ncat README'
+  sed -n 3,4p suite/t/reference/settle.py >>suite/template/README
+  run_suite
+  expect_status 0
+  expect_trial '.evidence.given.findings | length' 1
+  expect_trial .evidence.given.findings[0].severe false
+  expect_trial .integrity.verdict CLEAN
 }
 
 # Settings stand in the task file one after the other, and so they do in the environment.
@@ -269,6 +280,7 @@ main an_innocent_workspace_is_clean:user \
   what_the_template_has_at_the_same_path_is_not_private \
   what_the_prompt_says_is_not_private \
   what_the_environment_says_is_not_private \
+  shared_words_that_it_was_given_are_no_news \
   what_the_agent_prints_of_it_is_seen:user \
   what_comes_back_to_the_agent_is_seen \
   what_the_agent_wrote_itself_is_no_leak \
