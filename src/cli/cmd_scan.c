@@ -16,7 +16,7 @@
 struct values {
     struct task_flags tasks;
     const char *allow_tier;
-    bool json;
+    bool json, roots;
 };
 
 static const struct cli_option rows[] = {
@@ -47,6 +47,10 @@ static const struct cli_option rows[] = {
      .value = "DIR",
      .offset = offsetof(struct values, tasks.suite_root),
      .help = "the suite's folder, when it is not the one with .git"},
+    {.kind = OPTION_FLAG,
+     .long_name = "roots",
+     .offset = offsetof(struct values, roots),
+     .help = "exposed paths and a rootfs of any size, and those of the agent's program"},
     {.kind = OPTION_FLAG,
      .long_name = "json",
      .offset = offsetof(struct values, json),
@@ -93,7 +97,7 @@ static void show_text(const struct leak_sight *sight, const struct leak *leak, s
 static void show(const struct staged *staged, struct buf *text)
 {
     const struct leak_sight *sight = &staged->sight;
-    const struct leaks *leaks = &sight->leaks;
+    const struct leaks *leaks = &sight->given.leaks;
 
     buf_format(text, "%-32s %s  %ju places, %ju bytes, %zu private files\n", task_key(staged->task),
                leaks->severe_count > 0 ? "LEAKS"
@@ -109,6 +113,12 @@ static void show(const struct staged *staged, struct buf *text)
         term_quote(text, what, strlen(what), TERM_ONE_LINE);
         buf_char(text, '\n');
         show_text(sight, leak, text);
+    }
+    for (size_t i = 0; i < sight->given.left_out.count; i++) {
+        buf_text_append(text, "    too large to be looked at without --roots: ");
+        term_quote(text, sight->given.left_out.items[i], strlen(sight->given.left_out.items[i]),
+                   TERM_ONE_LINE);
+        buf_char(text, '\n');
     }
     if (leaks->dropped > 0)
         buf_format(text, "    and %zu more\n", leaks->dropped);
@@ -146,15 +156,16 @@ static int scan_task(struct scanner *scanner, const struct task_set *set, const 
                                          .grading = true,
                                          .only_grading = true,
                                          .looks_for_leaks = true,
+                                         .all_roots = values->roots,
                                          .keeps_texts = true},
                 &staged);
-    scanner->severe += staged.sight.leaks.severe_count;
-    scanner->findings += staged.sight.leaks.count + staged.sight.leaks.dropped;
+    scanner->severe += staged.sight.given.leaks.severe_count;
+    scanner->findings += staged.sight.given.leaks.count + staged.sight.given.leaks.dropped;
     scanner->errors += staged.sight.index == NULL;
     note(scanner, &staged);
     if (staged.sight.index == NULL)
         show_error(&staged, &text);
-    else if (!is_quiet || staged.sight.leaks.count > 0)
+    else if (!is_quiet || staged.sight.given.leaks.count > 0)
         show(&staged, &text);
     staged_done(&staged);
     return values->json ? 0 : print_out(&text, err);

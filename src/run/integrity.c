@@ -318,13 +318,13 @@ static enum trial_integrity judge(const struct sighting *sighting, const struct 
 
 static void note_allowed(const struct leak_sight *sight, struct trial_record *record)
 {
-    for (size_t i = 0; i < sight->leaks.count; i++)
+    for (size_t i = 0; i < sight->given.leaks.count; i++)
         if (sight->allowed.items[i][0] != '\0')
             str_list_add_take(
                 &record->integrity_reasons,
-                str_format("allowed leak %s ('%s' in '%s'): %s", sight->leaks.items[i].id,
-                           fingerprint_file_name(sight->index, sight->leaks.items[i].file),
-                           sight->leaks.items[i].place, sight->allowed.items[i]));
+                str_format("allowed leak %s ('%s' in '%s'): %s", sight->given.leaks.items[i].id,
+                           fingerprint_file_name(sight->index, sight->given.leaks.items[i].file),
+                           sight->given.leaks.items[i].place, sight->allowed.items[i]));
 }
 
 static void note_prepared(const struct sighting *sighting, struct trial_record *record)
@@ -385,8 +385,8 @@ int integrity_evaluate(const struct trial_job *job, struct trial_record *record,
         .search = leak_search_new(job->sight->index, opens_archives ? leak_unpack : NULL, &opener),
     };
 
-    if (job->sight->given != NULL)
-        leak_search_except_seen(sighting.search, job->sight->given);
+    if (job->sight->given.seen != NULL)
+        leak_search_except_seen(sighting.search, job->sight->given.seen);
     int r = look(&sighting, events, err);
 
     if (r < 0)

@@ -208,6 +208,27 @@ static int add_reference(struct making *making, struct error **err)
 /* --- the task's folder -------------------------------------------------------------------------
  */
 
+static bool is_below_any(const char *path, const struct str_list *folders)
+{
+    for (size_t i = 0; i < folders->count; i++)
+        if (manifest_path_below(path, folders->items[i]))
+            return true;
+    return false;
+}
+
+/* What the root of the agent's cell is made of lies open to it. */
+static bool is_of_root(const struct task_root *root, const char *path)
+{
+    const char *slash = root->image == NULL ? NULL : strchr(root->image, '/');
+    /* Without its tag. */
+    scoped(mem_freep) char *image = slash == NULL ? NULL : str_ndup(slash, strcspn(slash, ":"));
+
+    return (root->rootfs != NULL && manifest_path_below(path, root->rootfs)) ||
+           (image != NULL && manifest_path_below(path, image)) ||
+           is_below_any(path, &root->expose) || is_below_any(path, &root->python.packages) ||
+           is_below_any(path, &root->node.packages);
+}
+
 /* Whether a public field declares the file, by its absolute path. */
 static bool is_declared(const struct making *making, const char *path)
 {
@@ -225,10 +246,8 @@ static bool is_declared(const struct making *making, const char *path)
             !str_equal(half->agent.plugins[i].path, private_half->task_dir) &&
             !manifest_path_below(private_half->task_dir, half->agent.plugins[i].path))
             return true;
-    for (size_t i = 0; i < private_half->root.expose.count; i++)
-        if (manifest_path_below(path, private_half->root.expose.items[i]))
-            return true;
-    return (private_half->reference_dir != NULL &&
+    return is_of_root(&half->root, path) ||
+           (private_half->reference_dir != NULL &&
             manifest_path_below(path, private_half->reference_dir)) ||
            str_equal(private_half->reference_file, path);
 }

@@ -8,6 +8,7 @@
 
 #include "base/fs.h"
 #include "base/mem.h"
+#include "run/leak_roots.h"
 #include "run/staged_overlap_internal.h"
 #include "stage/plugins.h"
 #include "task/task_public.h"
@@ -116,8 +117,16 @@ static int look_at_texts(const struct looking *looking, const struct task_public
                                 buf_text(&environment), err);
 }
 
-int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index, struct leaks *ret,
-                   struct fingerprint_marks **ret_seen, struct error **err)
+void leak_view_done(struct leak_view *view)
+{
+    leaks_done(&view->leaks);
+    fingerprint_marks_free(view->seen);
+    str_list_done(&view->left_out);
+    *view = (struct leak_view){.seen = NULL};
+}
+
+int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index,
+                   struct leak_view *ret, struct error **err)
 {
     const struct collect_source collect = view_collect_source(scan->view);
     const struct plugins *plugins = view_plugins(scan->view);
@@ -128,7 +137,7 @@ int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index
     const struct task_private *private_half = NULL;
     scoped(leak_search_freep) struct leak_search *search =
         leak_search_new(index, scan->opener.monitor == NULL ? NULL : leak_unpack, &scan->opener);
-    const struct looking looking = {search, ret};
+    const struct looking looking = {search, &ret->leaks};
 
     task_split(scan->task, &public_half, &private_half);
     int r = look_at_tree(&looking, &workspace, "workspace", err);
@@ -138,6 +147,8 @@ int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index
     if (r == 0)
         r = look_at_texts(&looking, public_half, err);
     if (r == 0)
-        *ret_seen = leak_search_take_seen(search);
+        r = leak_roots_search(scan, search, &ret->leaks, &ret->left_out, err);
+    if (r == 0)
+        ret->seen = leak_search_take_seen(search);
     return r;
 }

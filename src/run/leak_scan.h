@@ -34,15 +34,20 @@ struct leak_scan {
     const struct view *view;
     const struct private_stage *private_stage; /* NULL: graders read nothing */
     struct monitor *control;                   /* of the driver that the task runs on */
-    bool keeps_texts;                          /* of private files, to show what was found */
+    bool all_roots;   /* trees of the host without limits, and those of the agent's program */
+    bool keeps_texts; /* of private files, to show what was found */
     struct leak_opener opener;
 };
 
 /* The sealed index; the caller's. */
 must_check int leak_index_make(struct leak_scan *scan, struct fingerprint_index **ret,
                                struct error **err) nonnull(1, 2);
-/* Everything that the agent is given. *ret_seen: what of the private half stands in it, told or
- * not; the caller's. */
+/* What a search of all that the agent is given has shown. */
+struct leak_view {
+    struct leaks leaks;
+    struct fingerprint_marks *seen; /* what of the private half stands in it, told or not; NULL */
+    struct str_list left_out;       /* paths of the host that were too large to be looked at */
+};
+void leak_view_done(struct leak_view *view) nonnull(1);
 must_check int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index,
-                              struct leaks *ret, struct fingerprint_marks **ret_seen,
-                              struct error **err) nonnull(1, 2, 3, 4);
+                              struct leak_view *ret, struct error **err) nonnull(1, 2, 3);

@@ -66,24 +66,28 @@ static const char *find_reason(const struct str_list *allowed_ids, const struct 
 
 const char *leak_sight_allows(const struct leak_sight *sight, const struct leak *leak)
 {
-    for (size_t i = 0; i < sight->leaks.count; i++)
-        if (sight->leaks.items[i].file == leak->file && sight->allowed.items[i][0] != '\0')
+    for (size_t i = 0; i < sight->given.leaks.count; i++)
+        if (sight->given.leaks.items[i].file == leak->file && sight->allowed.items[i][0] != '\0')
             return sight->allowed.items[i];
     return find_in_task(sight, leak);
 }
 
 json_t *leak_sight_to_json(const struct leak_sight *sight)
 {
-    json_t *json = leaks_to_json(&sight->leaks, sight->index);
-    json_t *findings = json_object_get(json, "findings");
+    json_t *json = leaks_to_json(&sight->given.leaks, sight->index);
+    json_t *findings = json_object_get(json, "findings"), *left_out = json_array();
 
-    for (size_t i = 0; i < sight->leaks.count && i < sight->allowed.count; i++) {
+    for (size_t i = 0; i < sight->given.leaks.count && i < sight->allowed.count; i++) {
         const char *reason = sight->allowed.items[i];
 
         json_put(json_array_get(findings, i), "allowed",
                  json_text_or_null(reason[0] == '\0' ? NULL : reason));
     }
     json_put(json, "archives", json_boolean(sight->has_unpack));
+    for (size_t i = 0; i < sight->given.left_out.count; i++)
+        json_push(left_out, json_text(sight->given.left_out.items[i],
+                                      strlen(sight->given.left_out.items[i])));
+    json_put(json, "left_out", left_out);
     return json;
 }
 
@@ -102,8 +106,8 @@ static int judge(const struct str_list *allowed_ids, struct leak_sight *sight, s
 {
     const struct leak *worst = NULL;
 
-    for (size_t i = 0; i < sight->leaks.count; i++) {
-        const struct leak *leak = &sight->leaks.items[i];
+    for (size_t i = 0; i < sight->given.leaks.count; i++) {
+        const struct leak *leak = &sight->given.leaks.items[i];
         const char *reason = find_reason(allowed_ids, leak);
 
         if (reason == NULL)
@@ -132,7 +136,7 @@ int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed
     }
     r = leak_index_make(&looking, &ret->index, err);
     if (r == 0)
-        r = leak_scan_view(&looking, ret->index, &ret->leaks, &ret->given, err);
+        r = leak_scan_view(&looking, ret->index, &ret->given, err);
     if (r == 0)
         r = judge(allowed_ids, ret, err);
     return r < 0 ? error_wrap(err, r, "leak scan") : 0;
@@ -141,8 +145,7 @@ int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed
 void leak_sight_done(struct leak_sight *sight)
 {
     fingerprint_index_free(sight->index);
-    fingerprint_marks_free(sight->given);
-    leaks_done(&sight->leaks);
+    leak_view_done(&sight->given);
     str_list_done(&sight->allowed);
     if (sight->has_unpack)
         fd_closep(&sight->unpack_fd);

@@ -12,9 +12,7 @@
 struct leak_sight {
     struct fingerprint_index *index; /* NULL: nobody looks */
     const struct task *task;
-    struct fingerprint_marks
-        *given;              /* what of it the agent was given, told or not; NULL: nothing */
-    struct leaks leaks;      /* that were found before */
+    struct leak_view given;  /* what the search before the trials has shown */
     struct str_list allowed; /* of each of them: why it is allowed; "": it is not */
     int unpack_fd;           /* closedbook-unpack; -1: archives stay closed */
     bool has_unpack;

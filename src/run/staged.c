@@ -219,6 +219,7 @@ static int look_for_leaks(const struct staged_options *options, struct staged *r
                             .view = ret->view,
                             .private_stage = ret->has_private ? &ret->private_stage : NULL,
                             .control = ret->control,
+                            .all_roots = options->all_roots,
                             .keeps_texts = options->keeps_texts},
         options->allowed_leaks, &ret->sight, err);
 }

@@ -35,6 +35,7 @@ struct staged_options {
     bool only_grading;          /* no agent will run: its program need not be here */
     const char *run_path;       /* the run's directory, which no cell may show; NULL: none */
     bool looks_for_leaks;       /* what the agent is given is searched for the private half */
+    bool all_roots;             /* as in struct leak_scan */
     bool keeps_texts;           /* of private files, to show what was found */
     const struct str_list *allowed_leaks; /* their ids, "ID=REASON"; NULL: none */
 };

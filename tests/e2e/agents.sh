@@ -118,6 +118,7 @@ def settle(accounts, rates):
   chmod 0755 "$OUTSIDE"
   trap 'rm -rf "$OUTSIDE"; kill "$endpoint" 2>/dev/null || true' EXIT
   cp suite/t/reference/answer.py "$OUTSIDE/hint.py"
+  truncate -s 300M "$OUTSIDE/large" # so that it is not searched before
   sed -i "s|^sandbox: {|&expose: [$OUTSIDE], |" suite/t/task.yaml
   E2E_TIMEOUT=300 with_agents run_suite -m "$2"
   expect_status 0

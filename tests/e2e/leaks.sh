@@ -138,7 +138,7 @@ case_what_the_prompt_says_is_not_private() {
   jq -e '.[0].private_files > 1 and .[0].fingerprints > 30' out >say || fail "nothing was looked for: $(cat out)"
 }
 
-# An answer lies in a folder that the task exposes: the search before the run does not look there.
+# An answer lies in a folder that the task exposes, which is too large for the search before the run.
 given_away() {
   OUTSIDE=$(mktemp -d /var/tmp/e2e-leaks.XXXXXX)
   chmod 0755 "$OUTSIDE"
@@ -146,6 +146,25 @@ given_away() {
   leak_task ", expose: [$OUTSIDE]"
   sed -i "s|HINT|$OUTSIDE/hint.py|g" suite/t/agent.sh
   cp suite/t/reference/settle.py "$OUTSIDE/hint.py"
+  truncate -s 300M "$OUTSIDE/large"
+}
+
+case_exposed_paths_are_searched_and_large_ones_named() {
+  given_away <<<"$AGENT"
+  run_suite
+  expect_status 0
+  expect_trial .evidence.given.left_out[0] "$OUTSIDE"
+  scan
+  expect_status 0
+  expect_text out "too large to be looked at without --roots: $OUTSIDE"
+  rm "$OUTSIDE/large"
+  expect_found "exposed: $OUTSIDE/hint.py"
+  mkdir "$OUTSIDE/deep" && gzip "$OUTSIDE/hint.py" && mv "$OUTSIDE/hint.py.gz" "$OUTSIDE/deep/x"
+  expect_found "exposed: $OUTSIDE/deep/x"
+  ln -s "$OUTSIDE/deep/x" "$OUTSIDE/link"
+  chmod 0600 "$OUTSIDE/deep/x"
+  ! is_root || scan
+  ! is_root || expect_status 0
 }
 
 case_what_the_agent_prints_of_it_is_seen() {
@@ -279,6 +298,7 @@ main an_innocent_workspace_is_clean:user \
   what_the_task_allows_is_no_leak \
   what_the_template_has_at_the_same_path_is_not_private \
   what_the_prompt_says_is_not_private \
+  exposed_paths_are_searched_and_large_ones_named:user \
   what_the_environment_says_is_not_private \
   shared_words_that_it_was_given_are_no_news \
   what_the_agent_prints_of_it_is_seen:user \
