@@ -199,13 +199,31 @@ static size_t variable_length(const char *s, const char **ret_name)
     return 0;
 }
 
-static json_t *normal_text(const char *s)
+/* A word that is called an id, as in "Chunk ID: 1f2e3d"; 0: none. */
+static size_t labelled_length(const char *text, const char *s)
 {
+    static const char label[] = "ID: ";
+    size_t length = 0;
+
+    if ((size_t)(s - text) < strlen(label) ||
+        strncasecmp(s - strlen(label), label, strlen(label)) != 0)
+        return 0;
+    while (is_word(s[length]))
+        length++;
+    return length;
+}
+
+static json_t *normal_text(const char *whole)
+{
+    const char *s = whole;
     scoped(buf_done) struct buf text = {0};
 
     for (bool begins = true; *s != '\0';) {
-        const char *name = NULL;
-        size_t length = begins ? variable_length(s, &name) : 0;
+        const char *name = "<id>";
+        size_t length = begins ? labelled_length(whole, s) : 0;
+
+        if (begins && length == 0)
+            length = variable_length(s, &name);
 
         if (length > 0) {
             buf_text_append(&text, name);

@@ -42,6 +42,7 @@ static void what_two_runs_differ_in_is_the_same_request(void **state)
         {"{\"a\":\"123e4567-e89b-12d3-a456-426614174000\"}",
          "{\"a\":\"00000000-e89b-12d3-a456-4266141740ff\"}"},
         {"{\"a\":\"[main 1a2b3c4] did\"}", "{\"a\":\"[main 4d5e6f7] did\"}"},
+        {"{\"a\":\"Chunk ID: aabbcc, 1\"}", "{\"a\":\"Chunk ID: 123456, 1\"}"},
         {"{\"a\":\"ran in 0.03s\"}", "{\"a\":\"ran in 12.1s\"}"},
         {"{\"a\":\"tool-1712345678901-abc\"}", "{\"a\":\"tool-1712345699999-abc\"}"},
         {"{\"a\":1,\"metadata\":{\"user_id\":\"x\"}}",

@@ -136,6 +136,23 @@ def settle(accounts, rates):
   expect_text place t/reference/answer.py
 }
 
+# replays AGENT MODEL: told again from a recording, with neither endpoint nor key, it comes to the same.
+replays() {
+  prepare "$1"
+  make_task "$1"
+  E2E_TIMEOUT=300 with_agents cb run suite --suite-root suite --run-dir run --record kept --quiet -m "$2"
+  expect_status 0
+  ! grep -rqF "$KEY" kept || fail 'the key stands in the recording'
+  kill "$endpoint"
+  wait "$endpoint" || true
+  unset XDG_CONFIG_HOME ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY
+  E2E_TIMEOUT=300 with_agents cb run suite --suite-root suite --run-dir again --replay kept --quiet -m "$2"
+  [ "$status" = 0 ] || trial .error t 00 again >&2
+  expect_status 0
+  local what='[.status, .score, .agent.turns, .agent.tool_calls, .usage.usage] | tojson'
+  [ "$(trial "$what" t 00 run)" = "$(trial "$what" t 00 again)" ] || fail "$(trial "$what" t 00 run) was $(trial "$what" t 00 again)"
+}
+
 # The endpoint turns it away for good: no verdict, whatever the program's exit status says.
 fails() {
   prepare "$1"
@@ -262,9 +279,14 @@ case_answer_before_codex() { sees_the_answer codex gpt-5.4; }
 case_answer_before_gemini() { sees_the_answer gemini gemini-2.5-pro; }
 case_answer_before_opencode() { sees_the_answer opencode fake-1; }
 case_answer_before_pi() { sees_the_answer pi claude-sonnet-4-5; }
+case_replay_of_claude_code() { replays claude-code claude-opus-4-8; }
+case_replay_of_codex() { replays codex gpt-5.4; }
+case_replay_of_gemini() { replays gemini gemini-2.5-pro; }
+case_replay_of_opencode() { replays opencode fake-1; }
+case_replay_of_pi() { replays pi claude-sonnet-4-5; }
 case_talk_of_codex() { talks codex gpt-5.4; }
 case_talk_of_gemini() { talks gemini gemini-2.5-pro; }
 case_talk_of_opencode() { talks opencode fake-1; }
 case_talk_of_pi() { talks pi claude-sonnet-4-5; }
 
-main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all early_stop_of_claude_code:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all answer_before_claude_code:root:all answer_before_codex:root:all answer_before_gemini:root:all answer_before_opencode:root:all answer_before_pi:root:all
+main says_what_is_missing:user not_installed_is_said_before:user endpoint_that_fails_claude_code:root:all endpoint_that_fails_pi:root:all budget_of_claude_code:root:all claude_code:root claude_code_shows_its_package_alone:root:all claude_code_alone_shows_nothing_beside_it:root:all pi:root codex:root:all gemini:root:all opencode:root:all early_stop_of_claude_code:root:all talk_of_claude_code:root:all talk_of_codex:root:all talk_of_gemini:root:all talk_of_opencode:root:all talk_of_pi:root:all answer_before_claude_code:root:all answer_before_codex:root:all answer_before_gemini:root:all answer_before_opencode:root:all answer_before_pi:root:all replay_of_claude_code:root:all replay_of_codex:root:all replay_of_gemini:root:all replay_of_opencode:root:all replay_of_pi:root:all
