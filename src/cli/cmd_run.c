@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/allowed_leaks.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -38,8 +39,8 @@ struct values {
     const char *verify_host, *allow_tier, *sign_key, *record, *replay;
     const char *run_dir, *resume, *junit, *markdown, *html, *colour, *min_pass_rate, *max_errors;
     struct option_list allow_leaks;
-    bool trust_host_steps, preflight, json, no_progress, allow_empty, fail_fast, retry_errors,
-        rerun_failed;
+    bool trust_host_steps, preflight, stream, json, no_progress, allow_empty, fail_fast,
+        retry_errors, rerun_failed;
 };
 
 #define SHARED_ROWS                                                                                \
@@ -116,6 +117,10 @@ struct values {
          .value = "DIR",                                                                           \
          .offset = offsetof(struct values, replay),                                                \
          .help = "answer from what --record kept in DIR, without network and keys"},               \
+        {.kind = OPTION_FLAG,                                                                      \
+         .long_name = "stream",                                                                    \
+         .offset = offsetof(struct values, stream),                                                \
+         .help = "show on stderr what agents do as they do it, a line an event"},                  \
         {.kind = OPTION_NUMBER,                                                                    \
          .long_name = "expect-tasks",                                                              \
          .value = "N",                                                                             \
@@ -425,7 +430,7 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
     const struct values *values = job->values;
     scoped(run_screen_freep) struct run_screen *screen = run_screen_new(
         &(struct run_screen_options){.quiet = job->arguments->is_quiet || values->json,
-                                     .no_progress = values->no_progress,
+                                     .no_progress = values->no_progress || values->stream,
                                      .colour = output_colour(values->colour, STDERR_FILENO),
                                      .trials = job->plan.trial_count});
     struct plan_inputs inputs = {
@@ -446,6 +451,7 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
         .stop = interrupt_watch(),
         .parallel = (unsigned)values->parallel,
         .preflight = values->preflight,
+        .shows_events = values->stream,
         .trust_host_steps = values->trust_host_steps,
         .allowed_leaks = &job->allowed_leaks,
         .fail_fast = values->fail_fast,
@@ -469,23 +475,6 @@ static int run_trials(struct job *job, int dir_fd, struct error **err)
     return r < 0 ? r : finish(job, &run, err);
 }
 
-/* "ID=REASON": an id is twelve digits of hexadecimal, as the refusal and `scan` print it. */
-static int read_allowed_leaks(const struct values *values, struct str_list *ret, struct error **err)
-{
-    for (size_t i = 0; i < values->allow_leaks.count; i++) {
-        const char *item = values->allow_leaks.items[i];
-        size_t digits = strspn(item, "0123456789abcdef");
-
-        if (digits != LEAK_ID_CHARS || item[digits] != '=' || item[digits + 1] == '\0')
-            return error_set(err, ERROR_USER,
-                             "--allow-leak '%s': expected ID=REASON, the id as 'closedbook scan' "
-                             "prints it, and why it is allowed",
-                             item);
-        str_list_add(ret, item);
-    }
-    return 0;
-}
-
 /* The folder of --record; *ret_fd: the caller's, and as long open as anything is kept. */
 static int make_recording(struct job *job, int *ret_fd, struct error **err)
 {
@@ -501,7 +490,7 @@ static int prepare(struct job *job, struct error **err)
     int r = check_flags(job->values, err);
 
     if (r == 0)
-        r = read_allowed_leaks(job->values, &job->allowed_leaks, err);
+        r = allowed_leaks_read(&job->values->allow_leaks, &job->allowed_leaks, err);
 
     if (r == 0)
         r = read_rules(job->values, job->grading, &job->rules, err);

@@ -50,6 +50,7 @@ int agent_pipes_open(struct agent_pipes *pipes, const struct agent_turn *turn, s
 
 static void look(struct agent_output *output)
 {
+    event_show_new(&output->show);
     if (output->look != NULL && output->look(output->look_context))
         output->captures[0].enough = true;
 }
@@ -98,11 +99,12 @@ void agent_output_attach(struct agent_output *output, const struct agent_pipes *
         output->captures[i].fd = pipes->read[i + 1];
 }
 
-void agent_output_sync(const struct agent_output *output, struct agent_pipes *pipes)
+void agent_output_sync(struct agent_output *output, struct agent_pipes *pipes)
 {
     for (size_t i = 0; i < ARRAY_SIZE(output->captures); i++)
         pipes->read[i + 1] = output->captures[i].fd;
     event_reader_end(output->reader);
+    event_show_new(&output->show);
 }
 
 /* --- what is kept ------------------------------------------------------------------------------

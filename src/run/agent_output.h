@@ -8,6 +8,7 @@
 
 #include "agent/agent.h"
 #include "record/record.h"
+#include "run/event_show.h"
 
 #define AGENT_PIPES 4
 
@@ -29,6 +30,7 @@ struct agent_output {
     /* After each piece that may hold events; true: the program has done enough. NULL: none. */
     bool (*look)(void *context);
     void *look_context;
+    struct event_show show;
     size_t exchange; /* where in out the exchange at hand begins */
 };
 /* reader gets the event lines, stream (NULL: none) what is printed; both outlive it. */
@@ -39,7 +41,7 @@ void agent_output_done(struct agent_output *output) nonnull(1);
 void agent_output_attach(struct agent_output *output, const struct agent_pipes *pipes)
     nonnull(1, 2);
 /* The program ended. cell_wait() closes what reached its end and says so in the captures. */
-void agent_output_sync(const struct agent_output *output, struct agent_pipes *pipes) nonnull(1, 2);
+void agent_output_sync(struct agent_output *output, struct agent_pipes *pipes) nonnull(1, 2);
 /* agent.stdout and agent.stderr, and how much there was. */
 must_check int agent_output_save(int dir_fd, const struct agent_output *output,
                                  struct trial_record *record, struct error **err) nonnull(2, 3);

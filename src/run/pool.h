@@ -48,6 +48,7 @@ struct pool_options {
     const struct str_list *allowed_leaks; /* "ID=REASON"; NULL: none */
     bool trust_host_steps;                /* pre_run and post_run of the host run without a cell */
     bool preflight;                       /* attack a twin of each distinct cell first */
+    bool shows_events;                    /* POOL_RUN: what agents do, on standard error */
     bool fail_fast;             /* stop starting trials after the first that did not pass */
     uint64_t stop_after_errors; /* 0: never */
     const volatile int *stop;   /* non-zero: interrupted */

@@ -39,6 +39,7 @@ static struct trial_job job_of(const struct pool_child *child)
         .grading = child->options->grading,
         .gradings = child->options->gradings,
         .asks_anew = child->options->asks_anew,
+        .shows_events = child->options->shows_events,
         .stop = child->options->stop,
         .setup_error = staged->error,
         .preflight = staged->preflight,

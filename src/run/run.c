@@ -53,6 +53,7 @@ static int run_pool(struct run *run, enum pool_work work, struct error **err)
         .gradings = run->gradings,
         .asks_anew = run->asks_anew,
         .preflight = run->preflight,
+        .shows_events = run->shows_events,
         .trust_host_steps = run->trust_host_steps,
         .allowed_leaks = run->allowed_leaks,
         .fail_fast = run->fail_fast,

@@ -20,6 +20,7 @@ struct run {
     const volatile int *stop;
     unsigned parallel;
     bool preflight, fail_fast;
+    bool shows_events; /* on standard error, as they happen */
     bool trust_host_steps;
     const struct str_list *allowed_leaks; /* "ID=REASON"; NULL: none */
     uint64_t stop_after_errors;

@@ -36,6 +36,7 @@ struct trial_job {
     unsigned replicate;
     bool grading;             /* false: `execute` */
     unsigned gradings;        /* how often it is graded; 0 is 1 */
+    bool shows_events;        /* of the agent, as they happen */
     bool asks_anew;           /* judgements made before are not used */
     const volatile int *stop; /* non-zero: end soon, status ERROR "interrupted" is not recorded */
     const char *preflight;    /* digest of its cell's preflight; NULL: none */

@@ -484,6 +484,7 @@ static int run_program(const struct trial_job *job, struct trial_record *record,
     run->stream = agent_program_stream(job, &run->events);
     agent_output_init(&output, (size_t)public_half->limits.max_output_mb << 20, reader,
                       run->stream);
+    output.show = (struct event_show){job->shows_events ? job->trial_id : NULL, &run->events, 0};
     watch(run, public_half, private_half, &output);
     agent_output_attach(&output, &pipes);
     r = wait_program(job, record, run, &output, &end, err);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# replay.sh: a run whose exchanges with models are kept, and told again without any endpoint.
+# replay.sh: a run whose exchanges with models are kept, and told again without any endpoint; and one that is shown live.
 # shellcheck source-path=SCRIPTDIR disable=SC2154,SC2317,SC2119,SC2016
 . "$(dirname "$0")/lib.sh"
 
@@ -132,4 +132,30 @@ END
   grep -q 'the recording has no answer to a request' miss/trials/default/t/00/trial.json || fail "$(trial .error t 00 miss)"
 }
 
-main an_agent_is_replayed_without_endpoint_and_key:user a_judge_is_replayed
+# Events are shown while the agent still works, and cannot act on who looks at them.
+case_stream_shows_events_as_they_happen() {
+  script_task t <<'END'
+#!/bin/sh
+printf '%s\n' '{"kind":"tool_call","tool":"Bash","call_id":"1","input":{"command":"ls \u001b[31m"}}' >&3
+exec tail -f /dev/null
+END
+  start_cb run suite --suite-root suite --run-dir run --stream
+  wait_until 30 grep -q '^\[default/t/00\] .* tool_call Bash' err
+  kill -0 "$started" || fail 'the run had ended already'
+  ! grep -q "$(printf '\033')" err || fail 'an escape of the agent reached the terminal'
+  kill -TERM -- "-$started"
+  wait "$started" || true
+  # Who does not ask for it sees none.
+  script_task t <<'END'
+#!/bin/sh
+echo '{"kind":"text","output":"said"}' >&3
+echo x >done.txt
+END
+  cb run suite --suite-root suite --run-dir silent
+  expect_status 0
+  ! grep -qF '[default/t/00]' err || fail 'events are shown unasked'
+  cb run suite --suite-root suite --run-dir shown --stream
+  expect_text err 'text said'
+}
+
+main an_agent_is_replayed_without_endpoint_and_key:user a_judge_is_replayed stream_shows_events_as_they_happen
