@@ -92,7 +92,7 @@ END
   for made in newer both other; do [ ! -e "$made" ] || fail "$made was made"; done
 }
 
-case_a_judge_is_replayed() {
+case_a_judge_and_a_user_are_replayed() {
   need python3
   mkdir -p model .config/closedbook suite/t
   python3 "$E2E_SOURCE/tests/e2e/judge_model.py" model >model/log 2>&1 &
@@ -101,7 +101,7 @@ case_a_judge_is_replayed() {
   wait_until 20 test -s model/port
   printf 'routes:\n  - {name: a, api: anthropic, base_url: "http://127.0.0.1:%s", key: E2E_JUDGE_KEY}\n' \
     "$(cat model/port)" >.config/closedbook/config.yaml
-  printf '%s\n' '#!/bin/sh' 'date +%s >work.txt' >suite/t/agent.sh
+  printf '%s\n' '#!/bin/sh' 'read -r line' 'date +%s >work.txt' 'echo "my answer to $line"' >suite/t/agent.sh
   chmod 755 suite/t/agent.sh
   cat >suite/t/task.yaml <<'END'
 task_id: t
@@ -109,13 +109,15 @@ description: a task of the tests
 initial_prompt: do it
 agent: {type: script, script: agent.sh}
 sandbox: {python: null}
+simulation: {enabled: true, persona: a cook, goal: dinner, model: a/m}
 success_criteria:
   - {type: llm_judge, description: judged, prompt: "1 when it is well done", model: a/claude-haiku-4-5, files: [work.txt], include_reference: false}
 END
-  printf '%s\n' '{"score": 0.95, "rationale": "nearly"}' >model/script
+  printf '%s\n' '{"message": "faster"}' '{"message": "good. <<<END>>>"}' '{"score": 0.95, "rationale": "nearly"}' >model/script
   E2E_JUDGE_KEY=$KEY cb run suite --suite-root suite --run-dir run --record kept --quiet
   expect_status 0
   expect_trial .criteria[0].score 0.95
+  expect_trial '[.dialog.exchanges, .dialog.stop_reason] | tojson' '[2,"stop_token"]'
   grep -rqF "$KEY" kept run && fail 'the key is in a record'
   kill "$endpoint"
   wait "$endpoint" || true
@@ -124,6 +126,7 @@ END
   expect_status 0
   [ "$(trial '.criteria[0] | [.score, .judge.cost_microusd, .judge.scores] | tojson' t 00 again)" = \
     "$(trial '.criteria[0] | [.score, .judge.cost_microusd, .judge.scores] | tojson' t 00 run)" ] || fail 'another judgement'
+  [ "$(trial '.dialog | tojson' t 00 again)" = "$(trial '.dialog | tojson' t 00 run)" ] || fail 'another dialog'
   # Another rubric was never judged: an ERROR, not a failure of the agent.
   sed -i 's/well done/badly done/' suite/t/task.yaml
   cb run suite --suite-root suite --run-dir miss --replay kept --quiet
@@ -158,4 +161,4 @@ END
   expect_text err 'text said'
 }
 
-main an_agent_is_replayed_without_endpoint_and_key:user a_judge_is_replayed stream_shows_events_as_they_happen
+main an_agent_is_replayed_without_endpoint_and_key:user a_judge_and_a_user_are_replayed stream_shows_events_as_they_happen
