@@ -161,4 +161,4 @@ END
   expect_text err 'text said'
 }
 
-main an_agent_is_replayed_without_endpoint_and_key:user a_judge_and_a_user_are_replayed stream_shows_events_as_they_happen
+main an_agent_is_replayed_without_endpoint_and_key a_judge_and_a_user_are_replayed stream_shows_events_as_they_happen
