@@ -114,10 +114,9 @@ static void show(const struct staged *staged, struct buf *text)
         buf_char(text, '\n');
         show_text(sight, leak, text);
     }
-    for (size_t i = 0; i < sight->given.left_out.count; i++) {
-        buf_text_append(text, "    too large to be looked at without --roots: ");
-        term_quote(text, sight->given.left_out.items[i], strlen(sight->given.left_out.items[i]),
-                   TERM_ONE_LINE);
+    for (size_t i = 0; i < sight->left_out.count; i++) {
+        buf_text_append(text, "    too large, left out: ");
+        term_quote(text, sight->left_out.items[i], strlen(sight->left_out.items[i]), TERM_ONE_LINE);
         buf_char(text, '\n');
     }
     if (leaks->dropped > 0)

@@ -15,6 +15,43 @@
 
 #define OUTPUT_BYTES_MAX ((size_t)64 << 20)
 #define REASONS_MAX 20
+#define ARCHIVES_MAX 200 /* that are opened in a trial: each needs a cell */
+
+/*
+ * Opens what the agent left or was told, for as long as it can: whoever leaves an archive that
+ * breaks its reader, or a thousand of them, must not gain a trial that was not counted.
+ */
+struct archives {
+    struct leak_opener opener;
+    size_t opened, closed; /* tried; not opened */
+    char *why;             /* of the last that was not; NULL; owned */
+};
+
+static int open_archive(void *context, const char *bytes, size_t size, struct buf *ret,
+                        struct error **err)
+{
+    struct archives *archives = context;
+    scoped(error_freep) struct error *problem = NULL;
+    int r = 0;
+
+    if (archives->opened == ARCHIVES_MAX) {
+        archives->closed++;
+        free(archives->why);
+        archives->why = str_format("there are more than %d", ARCHIVES_MAX);
+        return 0;
+    }
+    archives->opened++;
+    r = leak_unpack(&archives->opener, bytes, size, ret, &problem);
+    if (r < 0 && error_errno_of(problem) == EPIPE)
+        return error_errno(err, EPIPE, "an archive"); /* the monitor is gone */
+    if (r < 0) {
+        buf_clear(ret);
+        archives->closed++;
+        free(archives->why);
+        archives->why = str_dup(error_message(problem));
+    }
+    return 0;
+}
 
 /* One look at a trial. */
 struct sighting {
@@ -23,6 +60,7 @@ struct sighting {
     struct leaks prepared;      /* what steps of the author's left in the workspace before */
     struct leaks context, left; /* what came back to the agent; what it printed and left */
     struct attempts attempts;
+    struct archives archives;
 };
 
 /* Where the files of an archive are looked for. */
@@ -39,6 +77,7 @@ static void sighting_done(struct sighting *sighting)
     leaks_done(&sighting->context);
     leaks_done(&sighting->left);
     attempts_done(&sighting->attempts);
+    free(sighting->archives.why);
 }
 
 /* --- in the order in which it happened ---------------------------------------------------------
@@ -356,6 +395,19 @@ static void conclude(const struct sighting *sighting, struct trial_record *recor
                                      attempts_denied_classes(&sighting->attempts)));
         worst = worst == INTEGRITY_CLEAN ? INTEGRITY_SUSPECT : worst;
     }
+    if (sighting->archives.closed > 0) {
+        str_list_add_take(&record->integrity_reasons,
+                          str_format("%zu archives were not looked into: %s",
+                                     sighting->archives.closed, sighting->archives.why));
+        worst = worst == INTEGRITY_CLEAN ? INTEGRITY_PARTIAL : worst;
+    }
+    for (size_t i = 0; i < sight->left_out.count; i++) {
+        if (!str_starts(sight->left_out.items[i], LEAK_PRIVATE_PREFIX))
+            continue;
+        str_list_add_take(&record->integrity_reasons,
+                          str_format("too large to be looked for: %s", sight->left_out.items[i]));
+        worst = worst == INTEGRITY_CLEAN ? INTEGRITY_PARTIAL : worst;
+    }
     note_allowed(sight, record);
     note_prepared(sighting, record);
     json_decref(record->evidence);
@@ -374,16 +426,19 @@ static void conclude(const struct sighting *sighting, struct trial_record *recor
 int integrity_evaluate(const struct trial_job *job, struct trial_record *record,
                        const struct event_log *events, struct error **err)
 {
-    if (job->sight == NULL || job->sight->index == NULL)
+    /* The oracle plays the reference: that it is there says nothing. */
+    if (job->sight == NULL || job->sight->index == NULL || str_equal(record->agent.type, "oracle"))
         return 0;
-    struct leak_opener opener = {job->monitor, job->sight->unpack_fd};
     /* Not on the bare host: who left them is not trusted. */
     bool opens_archives =
         job->sight->has_unpack && monitor_facts(job->monitor)->driver != CELL_TEMPDIR;
     scoped(sighting_done) struct sighting sighting = {
         .job = job,
-        .search = leak_search_new(job->sight->index, opens_archives ? leak_unpack : NULL, &opener),
+        .archives = {.opener = {job->monitor, job->sight->unpack_fd}},
     };
+
+    sighting.search = leak_search_new(job->sight->index, opens_archives ? open_archive : NULL,
+                                      &sighting.archives);
 
     if (job->sight->given.seen != NULL)
         leak_search_except_seen(sighting.search, job->sight->given.seen);

@@ -8,7 +8,8 @@
  * inputs of its calls, its own program), is left out: a solution of its own is no leak.
  *
  *   UNPROTECTED  the driver is none, or the oracle was played
- *   PARTIAL      tier C
+ *   PARTIAL      tier C, a private file too large to be looked for, or an archive that could not be
+ *                looked into
  *   COMPROMISED  a third of a private file came back to an agent whose traffic we saw, or stands in
  *                what such an agent left
  *   SUSPECT      less than that; or a third, but only the agent's own word says what it wrote

@@ -1,4 +1,7 @@
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fs.h"
 #include "base/mem.h"
@@ -7,6 +10,8 @@
 #include "task/task_private.h"
 #include "task/task_public.h"
 
+#define READ_BYTES ((size_t)256 << 10)
+
 /* While an index is made. */
 struct making {
     struct leak_scan *scan;
@@ -14,6 +19,7 @@ struct making {
     const struct task_private *private_half;
     struct staged_layers staged;
     struct fingerprint_index *index;
+    uint64_t bytes; /* of the texts so far */
 };
 
 /* A path as people of the suite know it; points into it. */
@@ -107,9 +113,19 @@ static void subtract_declared(struct making *making)
             subtract_text(making->index, half->sources[i].files[k].content);
 }
 
+/* An index takes ten times the memory of its texts. Named, so that nobody takes it for searched. */
+static int leave_out(struct making *making, const char *name)
+{
+    str_list_add_take(making->scan->left_out, str_format(LEAK_PRIVATE_PREFIX "%s", name));
+    return 0;
+}
+
 static int add_text(struct making *making, const char *name, const struct buf *text,
                     struct error **err)
 {
+    if (making->bytes + text->size_bytes > LEAK_PRIVATE_BYTES_MAX)
+        return leave_out(making, name);
+    making->bytes += text->size_bytes;
     if (fingerprint_file_count(making->index) == FINGERPRINT_FILES_MAX)
         return error_set(err, ERROR_LIMIT, "more than %zu private files", FINGERPRINT_FILES_MAX);
     (void)fingerprint_file_begin(making->index, name);
@@ -117,27 +133,46 @@ static int add_text(struct making *making, const char *name, const struct buf *t
     return add_members(making, text, err);
 }
 
+/* What fits: the rest of a file that is larger is not looked for. */
 static int read_bounded(int fd, const char *name, struct buf *ret, struct error **err)
 {
-    return fs_read_fd(fd, name, FINGERPRINT_FILE_BYTES_MAX, ret, err);
+    scoped(mem_freep) char *piece = mem_new(READ_BYTES, 1);
+
+    while (ret->size_bytes < FINGERPRINT_FILE_BYTES_MAX) {
+        ssize_t n = read(fd, piece, READ_BYTES);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_errno(err, errno, "cannot read '%s'", name);
+        if (n == 0)
+            break;
+        buf_append(ret, piece, (size_t)n);
+    }
+    return 0;
 }
 
 /* --- the parts of the private half -------------------------------------------------------------
  */
 
-static int add_host_file(struct making *making, const char *path, struct error **err)
+static int add_host_file(struct making *making, const char *path, size_t max_bytes,
+                         struct error **err)
 {
     const struct task_reader *reader = &making->scan->session->reader;
+    struct stat status;
     scoped(buf_done) struct buf text = {0};
     scoped(fd_closep) int fd = reader->open(reader->context, path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return error_errno_as(err, ERROR_TASK, -fd, "cannot open '%s'", path);
+    if (fstat(fd, &status) == 0 && (uint64_t)status.st_size > max_bytes)
+        return leave_out(making, short_name(making, path));
+    size_t before = fingerprint_file_count(making->index);
     int r = read_bounded(fd, path, &text, err);
 
     if (r == 0)
         r = add_text(making, short_name(making, path), &text, err);
-    if (r == 0)
+    if (r == 0 && fingerprint_file_count(making->index) > before)
         subtract_declared(making);
     return r;
 }
@@ -145,10 +180,11 @@ static int add_host_file(struct making *making, const char *path, struct error *
 static int add_host_files(struct making *making, struct error **err)
 {
     const struct str_list *files = &making->private_half->private_files;
-    int r = add_host_file(making, making->private_half->task_file, err);
+    int r = add_host_file(making, making->private_half->task_file, TASK_BYTES_MAX, err);
 
+    /* A dataset's file is of all its rows, and would be read for each. */
     for (size_t i = 0; r == 0 && i < files->count; i++)
-        r = add_host_file(making, files->items[i], err);
+        r = add_host_file(making, files->items[i], LEAK_SHARED_BYTES_MAX, err);
     return r;
 }
 
@@ -178,8 +214,10 @@ static int add_tree(struct making *making, const struct layer *reference, struct
 
         if (entry->type != MANIFEST_FILE || entry->size_bytes == 0)
             continue;
+        size_t before = fingerprint_file_count(making->index);
+
         r = add_staged_file(making, reference->tree_fd, entry->path, name, err);
-        if (r == 0)
+        if (r == 0 && fingerprint_file_count(making->index) > before)
             r = subtract_staged(making, entry->path, err);
     }
     return r;
@@ -324,8 +362,10 @@ static int add_folder(struct making *making, struct error **err)
             continue;
         if (!takes_all && !is_named(&words, entry->path, folder))
             continue;
+        size_t before = fingerprint_file_count(making->index);
+
         r = add_staged_file(making, stage->suite.tree_fd, entry->path, entry->path, err);
-        if (r == 0)
+        if (r == 0 && fingerprint_file_count(making->index) > before)
             subtract_declared(making);
     }
     return r;

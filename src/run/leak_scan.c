@@ -13,7 +13,7 @@
 #include "stage/plugins.h"
 #include "task/task_public.h"
 
-#define UNPACKED_BYTES_MAX ((size_t)96 << 20)
+#define UNPACKED_BYTES_MAX ((size_t)128 << 20) /* contents, and names of them all */
 
 int leak_unpack(void *context, const char *bytes, size_t size, struct buf *ret, struct error **err)
 {
@@ -121,7 +121,6 @@ void leak_view_done(struct leak_view *view)
 {
     leaks_done(&view->leaks);
     fingerprint_marks_free(view->seen);
-    str_list_done(&view->left_out);
     *view = (struct leak_view){.seen = NULL};
 }
 
@@ -147,7 +146,7 @@ int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index
     if (r == 0)
         r = look_at_texts(&looking, public_half, err);
     if (r == 0)
-        r = leak_roots_search(scan, search, &ret->leaks, &ret->left_out, err);
+        r = leak_roots_search(scan, search, &ret->leaks, scan->left_out, err);
     if (r == 0)
         ret->seen = leak_search_take_seen(search);
     return r;

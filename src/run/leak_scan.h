@@ -16,8 +16,11 @@
 #include "stage/stage.h"
 #include "task/task.h"
 
-#define LEAK_FOLDER_FILES_MAX 64               /* of a task's folder that is taken whole */
-#define LEAK_FILE_BYTES_MAX ((size_t)64 << 20) /* of one file that is looked at */
+#define LEAK_FOLDER_FILES_MAX 64                    /* of a task's folder that is taken whole */
+#define LEAK_FILE_BYTES_MAX ((size_t)64 << 20)      /* of one file that is looked at */
+#define LEAK_PRIVATE_BYTES_MAX ((uint64_t)32 << 20) /* of all private texts of a task */
+#define LEAK_SHARED_BYTES_MAX ((size_t)1 << 20)     /* of a file of experiment or dataset */
+#define LEAK_PRIVATE_PREFIX "private: "             /* of what is left out of the index */
 #define LEAK_UNPACK_TIMEOUT_MS ((uint64_t)120000)
 
 /* Opens archives in a cell. */
@@ -37,6 +40,7 @@ struct leak_scan {
     bool all_roots;   /* trees of the host without limits, and those of the agent's program */
     bool keeps_texts; /* of private files, to show what was found */
     struct leak_opener opener;
+    struct str_list *left_out; /* what was too large, by leak_index_make() and leak_scan_view() */
 };
 
 /* The sealed index; the caller's. */
@@ -46,7 +50,6 @@ must_check int leak_index_make(struct leak_scan *scan, struct fingerprint_index 
 struct leak_view {
     struct leaks leaks;
     struct fingerprint_marks *seen; /* what of the private half stands in it, told or not; NULL */
-    struct str_list left_out;       /* paths of the host that were too large to be looked at */
 };
 void leak_view_done(struct leak_view *view) nonnull(1);
 must_check int leak_scan_view(struct leak_scan *scan, const struct fingerprint_index *index,

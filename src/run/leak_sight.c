@@ -84,9 +84,8 @@ json_t *leak_sight_to_json(const struct leak_sight *sight)
                  json_text_or_null(reason[0] == '\0' ? NULL : reason));
     }
     json_put(json, "archives", json_boolean(sight->has_unpack));
-    for (size_t i = 0; i < sight->given.left_out.count; i++)
-        json_push(left_out, json_text(sight->given.left_out.items[i],
-                                      strlen(sight->given.left_out.items[i])));
+    for (size_t i = 0; i < sight->left_out.count; i++)
+        json_push(left_out, json_text(sight->left_out.items[i], strlen(sight->left_out.items[i])));
     json_put(json, "left_out", left_out);
     return json;
 }
@@ -134,6 +133,7 @@ int leak_sight_make(const struct leak_scan *scan, const struct str_list *allowed
         ret->has_unpack = true;
         looking.opener = (struct leak_opener){scan->session->native, ret->unpack_fd};
     }
+    looking.left_out = &ret->left_out;
     r = leak_index_make(&looking, &ret->index, err);
     if (r == 0)
         r = leak_scan_view(&looking, ret->index, &ret->given, err);
@@ -147,6 +147,7 @@ void leak_sight_done(struct leak_sight *sight)
     fingerprint_index_free(sight->index);
     leak_view_done(&sight->given);
     str_list_done(&sight->allowed);
+    str_list_done(&sight->left_out);
     if (sight->has_unpack)
         fd_closep(&sight->unpack_fd);
     *sight = (struct leak_sight){.unpack_fd = -1};

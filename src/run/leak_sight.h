@@ -12,9 +12,10 @@
 struct leak_sight {
     struct fingerprint_index *index; /* NULL: nobody looks */
     const struct task *task;
-    struct leak_view given;  /* what the search before the trials has shown */
-    struct str_list allowed; /* of each of them: why it is allowed; "": it is not */
-    int unpack_fd;           /* closedbook-unpack; -1: archives stay closed */
+    struct leak_view given;   /* what the search before the trials has shown */
+    struct str_list left_out; /* what was too large to be looked for, or at */
+    struct str_list allowed;  /* of each of them: why it is allowed; "": it is not */
+    int unpack_fd;            /* closedbook-unpack; -1: archives stay closed */
     bool has_unpack;
 };
 

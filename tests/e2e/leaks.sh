@@ -156,7 +156,7 @@ case_exposed_paths_are_searched_and_large_ones_named() {
   expect_trial .evidence.given.left_out[0] "$OUTSIDE"
   scan
   expect_status 0
-  expect_text out "too large to be looked at without --roots: $OUTSIDE"
+  expect_text out "too large, left out: $OUTSIDE"
   rm "$OUTSIDE/large"
   expect_found "exposed: $OUTSIDE/hint.py"
   mkdir "$OUTSIDE/deep" && gzip "$OUTSIDE/hint.py" && mv "$OUTSIDE/hint.py.gz" "$OUTSIDE/deep/x"
@@ -249,6 +249,31 @@ case_what_the_environment_says_is_not_private() {
   [ "$(cb scan suite --suite-root suite --json; jq '.[0].findings | length' out)" = 0 ] || fail "$(cat out)"
 }
 
+# More archives than anyone looks into: the trial is counted as what it is, and not as clean.
+case_too_many_archives_are_no_way_out() {
+  leak_task <<<$'#!/bin/sh\nfor i in $(seq 201); do echo $i | gzip >$i.gz; done\n'
+  run_suite
+  expect_status 1
+  expect_trial .status FAILURE
+  expect_trial .integrity.verdict PARTIAL
+  trial '.integrity.reasons|join(" ")' >reasons
+  expect_text reasons '1 archives were not looked into: there are more than 200'
+}
+
+# A private file that is too large is not searched for: nobody is told that all is well.
+case_a_large_reference_is_not_clean() {
+  leak_task <<<"$AGENT"
+  truncate -s 40M suite/t/reference/large
+  run_suite
+  expect_status 0
+  expect_trial .integrity.verdict PARTIAL
+  expect_trial .evidence.given.left_out[0] 'private: t/reference/large'
+  trial '.integrity.reasons|join(" ")' >reasons
+  expect_text reasons 't/reference/large'
+  renamed >suite/template/notes.txt
+  expect_found 'workspace: notes.txt'
+}
+
 # Commands that hunt: listed; three kinds that were denied are suspect, two are not, nor three that were not denied.
 hunter() { # EXIT-STATUS COMMAND...
   leak_task < <(
@@ -306,4 +331,6 @@ main an_innocent_workspace_is_clean:user \
   what_the_agent_wrote_itself_is_no_leak \
   what_it_left_is_seen \
   attempts_are_listed_and_three_kinds_are_suspect \
-  what_pre_run_leaves_is_given
+  a_large_reference_is_not_clean \
+  what_pre_run_leaves_is_given \
+  too_many_archives_are_no_way_out:root:all
