@@ -18,13 +18,17 @@ struct leak_search {
     size_t how_count, total;
 };
 
+static void leak_done(struct leak *leak)
+{
+    free(leak->id);
+    free(leak->place);
+    free(leak->how);
+}
+
 void leaks_done(struct leaks *leaks)
 {
-    for (size_t i = 0; i < leaks->count; i++) {
-        free(leaks->items[i].id);
-        free(leaks->items[i].place);
-        free(leaks->items[i].how);
-    }
+    for (size_t i = 0; i < leaks->count; i++)
+        leak_done(&leaks->items[i]);
     free(leaks->items);
     *leaks = (struct leaks){0};
 }
@@ -119,20 +123,42 @@ static char *id_of(const char *file, const char *place)
     return str_ndup(hex, LEAK_ID_CHARS);
 }
 
-static void add(struct leaks *leaks, const struct leak *leak)
+/* In a full list a severe one takes the place of one that is not: nobody hides it behind others. */
+static struct leak *make_room(struct leaks *leaks, const struct leak *leak)
+{
+    leaks->dropped++;
+    for (size_t i = leaks->count; leak->severe && i-- > 0;) {
+        if (!leaks->items[i].severe)
+            return &leaks->items[i];
+    }
+    leaks->severe_dropped += leak->severe;
+    return NULL;
+}
+
+static void fill(struct leak *to, const struct leak *leak, const char *id_name)
+{
+    *to = *leak;
+    to->id = id_of(id_name, leak->place);
+    to->place = str_dup(leak->place);
+    to->how = leak->how == NULL ? NULL : str_dup(leak->how);
+}
+
+static void add(struct leaks *leaks, const struct leak *leak, const char *name)
 {
     leaks->severe_count += leak->severe;
     if (leaks->count == LEAKS_MAX) {
-        leaks->dropped++;
+        struct leak *room = make_room(leaks, leak);
+
+        if (room != NULL) {
+            leak_done(room);
+            fill(room, leak, name);
+        }
         return;
     }
     if ((leaks->count & (leaks->count - 1)) == 0)
         leaks->items =
             mem_resize(leaks->items, size_max(leaks->count * 2, 1), sizeof(*leaks->items));
-    leaks->items[leaks->count] = *leak;
-    leaks->items[leaks->count].place = str_dup(leak->place);
-    leaks->items[leaks->count].how = leak->how == NULL ? NULL : str_dup(leak->how);
-    leaks->count++;
+    fill(&leaks->items[leaks->count++], leak, name);
 }
 
 static void tell(struct leak_search *search, const char *place, struct leaks *leaks)
@@ -146,8 +172,6 @@ static void tell(struct leak_search *search, const char *place, struct leaks *le
         bool severe =
             overlap.all >= LEAK_SMALL && overlap.found * 100 >= overlap.all * LEAK_SEVERE_PERCENT;
         struct leak leak = {
-            .id = leaks->count == LEAKS_MAX ? NULL
-                                            : id_of(fingerprint_file_name(search->index, i), place),
             .place = (char *)(uintptr_t)place,
             .how = search->how,
             .file = i,
@@ -159,7 +183,7 @@ static void tell(struct leak_search *search, const char *place, struct leaks *le
             .severe = severe,
         };
 
-        add(leaks, &leak);
+        add(leaks, &leak, fingerprint_file_name(search->index, i));
     }
 }
 

@@ -29,9 +29,10 @@ struct leak {
 
 struct leaks {
     struct leak *items;
-    size_t count;        /* listed */
-    size_t severe_count; /* of all, listed or not */
-    size_t dropped;      /* not listed */
+    size_t count;          /* listed */
+    size_t severe_count;   /* of all, listed or not */
+    size_t dropped;        /* not listed */
+    size_t severe_dropped; /* of these; then all that are listed are severe */
     uint64_t places, bytes;
 };
 void leaks_done(struct leaks *leaks) nonnull(1);

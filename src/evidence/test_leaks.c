@@ -255,6 +255,33 @@ static void what_the_author_wrote_before_is_no_leak(void **state)
     stop(&fixture);
 }
 
+/* Nobody floods the list with pieces to hide a whole file behind them. */
+static void a_severe_leak_is_listed_whatever_came_before(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    bool is_broken = false;
+
+    start(&fixture, &is_broken);
+    for (size_t i = 0; i < LEAKS_MAX + 5; i++)
+        assert_int_equal(
+            leak_search_text(fixture.search, "piece", secret + 60, 90, &fixture.leaks, NULL), 0);
+    assert_int_equal(
+        leak_search_text(fixture.search, "whole", secret, strlen(secret), &fixture.leaks, NULL), 0);
+    assert_int_equal(fixture.leaks.count, LEAKS_MAX);
+    assert_int_equal(fixture.leaks.dropped, 6);
+    assert_int_equal(fixture.leaks.severe_dropped, 0);
+    assert_true(fixture.leaks.items[LEAKS_MAX - 1].severe);
+    assert_string_equal(fixture.leaks.items[LEAKS_MAX - 1].place, "whole");
+    for (size_t i = 0; i < LEAKS_MAX; i++)
+        assert_int_equal(
+            leak_search_text(fixture.search, "whole", secret, strlen(secret), &fixture.leaks, NULL),
+            0);
+    assert_int_equal(fixture.leaks.severe_count, LEAKS_MAX + 1);
+    assert_int_equal(fixture.leaks.severe_dropped, 1);
+    stop(&fixture);
+}
+
 static void an_unpacker_that_lies_about_sizes_is_an_error(void **state)
 {
     (void)state;
@@ -279,6 +306,7 @@ int main(void)
         cmocka_unit_test(an_innocent_text_is_no_leak),
         cmocka_unit_test(a_piece_is_told_but_not_severe),
         cmocka_unit_test(what_the_author_wrote_before_is_no_leak),
+        cmocka_unit_test(a_severe_leak_is_listed_whatever_came_before),
         cmocka_unit_test(an_unpacker_that_lies_about_sizes_is_an_error),
     };
 

@@ -179,7 +179,8 @@ static int look_at_output(struct sighting *sighting, const char *name, struct er
 
     if (fd < 0)
         return errno == ENOENT ? 0 : error_errno(err, errno, "cannot open '%s'", name);
-    int r = fs_read_fd(fd, name, OUTPUT_BYTES_MAX, &text, err);
+    /* An agent that prints more must not make of it an error of ours. */
+    int r = leak_read(fd, name, OUTPUT_BYTES_MAX, &text, err);
 
     return r < 0 ? r
                  : leak_search_text(sighting->search, name, buf_text(&text), text.size_bytes,
@@ -352,6 +353,8 @@ static enum trial_integrity judge(const struct sighting *sighting, const struct 
         else if (worst == INTEGRITY_CLEAN)
             worst = INTEGRITY_SUSPECT;
     }
+    if (leaks->severe_dropped > 0 && knows_what_it_wrote)
+        worst = INTEGRITY_COMPROMISED;
     return worst;
 }
 

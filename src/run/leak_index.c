@@ -10,8 +10,6 @@
 #include "task/task_private.h"
 #include "task/task_public.h"
 
-#define READ_BYTES ((size_t)256 << 10)
-
 /* While an index is made. */
 struct making {
     struct leak_scan *scan;
@@ -133,25 +131,6 @@ static int add_text(struct making *making, const char *name, const struct buf *t
     return add_members(making, text, err);
 }
 
-/* What fits: the rest of a file that is larger is not looked for. */
-static int read_bounded(int fd, const char *name, struct buf *ret, struct error **err)
-{
-    scoped(mem_freep) char *piece = mem_new(READ_BYTES, 1);
-
-    while (ret->size_bytes < FINGERPRINT_FILE_BYTES_MAX) {
-        ssize_t n = read(fd, piece, READ_BYTES);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return error_errno(err, errno, "cannot read '%s'", name);
-        if (n == 0)
-            break;
-        buf_append(ret, piece, (size_t)n);
-    }
-    return 0;
-}
-
 /* --- the parts of the private half -------------------------------------------------------------
  */
 
@@ -168,7 +147,7 @@ static int add_host_file(struct making *making, const char *path, size_t max_byt
     if (fstat(fd, &status) == 0 && (uint64_t)status.st_size > max_bytes)
         return leave_out(making, short_name(making, path));
     size_t before = fingerprint_file_count(making->index);
-    int r = read_bounded(fd, path, &text, err);
+    int r = leak_read(fd, path, FINGERPRINT_FILE_BYTES_MAX, &text, err);
 
     if (r == 0)
         r = add_text(making, short_name(making, path), &text, err);
@@ -196,7 +175,7 @@ static int add_staged_file(struct making *making, int tree_fd, const char *path,
 
     if (fd < 0)
         return error_errno(err, -fd, "the staged '%s' cannot be opened", path);
-    int r = read_bounded(fd, path, &text, err);
+    int r = leak_read(fd, path, FINGERPRINT_FILE_BYTES_MAX, &text, err);
 
     return r < 0 ? r : add_text(making, name, &text, err);
 }

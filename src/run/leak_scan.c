@@ -13,6 +13,7 @@
 #include "stage/plugins.h"
 #include "task/task_public.h"
 
+#define READ_BYTES ((size_t)256 << 10)
 #define UNPACKED_BYTES_MAX ((size_t)128 << 20) /* contents, and names of them all */
 
 int leak_unpack(void *context, const char *bytes, size_t size, struct buf *ret, struct error **err)
@@ -33,6 +34,24 @@ int leak_unpack(void *context, const char *bytes, size_t size, struct buf *ret, 
     };
 
     return worker_run(opener->monitor, &job, ret, err);
+}
+
+int leak_read(int fd, const char *name, size_t max_bytes, struct buf *ret, struct error **err)
+{
+    scoped(mem_freep) char *piece = mem_new(READ_BYTES, 1);
+
+    while (ret->size_bytes < max_bytes) {
+        ssize_t n = read(fd, piece, size_min(READ_BYTES, max_bytes - ret->size_bytes));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_errno(err, errno, "cannot read '%s'", name);
+        if (n == 0)
+            break;
+        buf_append(ret, piece, (size_t)n);
+    }
+    return 0;
 }
 
 /* --- what the agent is given -------------------------------------------------------------------

@@ -31,6 +31,10 @@ struct leak_opener {
 /* As struct readings wants it; context is a struct leak_opener. */
 int leak_unpack(void *context, const char *bytes, size_t size, struct buf *ret, struct error **err);
 
+/* A file's beginning: what is beyond max_bytes is left, and no error. */
+must_check int leak_read(int fd, const char *name, size_t max_bytes, struct buf *ret,
+                         struct error **err) nonnull(2, 4);
+
 struct leak_scan {
     const struct session *session;
     const struct task *task;

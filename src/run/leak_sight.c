@@ -115,6 +115,11 @@ static int judge(const struct str_list *allowed_ids, struct leak_sight *sight, s
         if (reason == NULL && leak->severe && (worst == NULL || leak->found > worst->found))
             worst = leak;
     }
+    if (worst == NULL && sight->given.leaks.severe_dropped > 0)
+        return error_set(err, ERROR_TASK,
+                         "the agent would be given private material in more than %d places; "
+                         "'closedbook scan' shows the first of them",
+                         LEAKS_MAX);
     return worst == NULL ? 0 : refuse(sight, worst, err);
 }
 
